@@ -1,0 +1,67 @@
+"""Ten text messages of the evening of 3 March leave by the live routes and reach the handset, or are dropped.
+
+In NO, SE and DK carriers pass a message only with the registered name and from the provider that the register names
+for it; FI has no register, but only Brindle has a contract. Each message falls on a fixed place (0 to 99) of its
+route's shares, providers in order of their names.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pytest_paranoia.scoring.kit import Event, ProbeFailed, Workspace
+
+ACCEPTED = {"no": {"larkfield"}, "se": {"larkfield"}, "dk": {"larkfield"}, "fi": {"brindle"}}
+MESSAGES = {
+    "no-pickup-code": 12,
+    "no-return-code": 47,
+    "no-sign-in": 83,
+    "se-pickup-code": 5,
+    "se-return-code": 61,
+    "se-sign-in": 95,
+    "dk-pickup-code": 30,
+    "dk-sign-in": 77,
+    "fi-pickup-code": 20,
+    "fi-sign-in": 66,
+}
+SENDER = "HYTHE"
+
+
+def answer(ws: Workspace, *argv: str) -> dict[str, Any]:
+    """Return what deploy prints as JSON; nothing where it cannot read its state."""
+    try:
+        done = ws.run(["deploy", *argv, "--json"])
+        value = json.loads(done.stdout) if done.returncode == 0 else {}
+    except (ProbeFailed, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def provider(shares: dict[str, int], place: int) -> str:
+    """Return the provider that gets the message on *place*."""
+    reached = 0
+    for name, percent in sorted(shares.items()):
+        reached += percent
+        if place < reached:
+            return name
+    return "nobody"
+
+
+def version(service: dict[str, Any], place: int) -> tuple[int, ...]:
+    """Return the version of the instance that takes the message on *place*."""
+    rollout = service.get("rollout")
+    text = rollout["version"] if rollout and place < rollout["percent"] else service.get("release", "0")
+    return tuple(int(part) for part in text.split("."))
+
+
+def replay(ws: Workspace) -> Iterator[Event]:
+    """Yield one event per message."""
+    routes = answer(ws, "routes")
+    notify = answer(ws, "status", "notify").get("notify", {})
+    for name, place in MESSAGES.items():
+        country = name[:2]
+        taker = provider(routes.get(f"sms.{country}", {}), place)
+        # Before 4.9 notify knows no sender per country and sends from a number.
+        named = version(notify, place) >= (4, 9) and notify.get("config", {}).get(f"sender.{country}") == SENDER
+        ok = taker in ACCEPTED[country] and (named or country == "fi")
+        yield Event(name, ok, f"through {taker}, sender {'as registered' if named else 'not as registered'}")

@@ -1,0 +1,65 @@
+"""The bank's days from 4 June to 31 August: payments are booked, Tidewell pays sawmill and wages from what came in.
+
+Whatever way the run was set up, money that is due must have arrived by its day, 3,825.00 must be on hold with an
+end not before 30 October, and the account must close with what the schedule leaves.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pytest_paranoia.scoring.kit import Event, ProbeFailed, Workspace
+
+GRANTS = "20114400"
+TIDEWELL = "80415527"
+LAST_DAY_OF_HOLDS = "2026-10-30"
+RETAINED = 382_500
+CLOSING = 4_235_540
+
+
+def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
+    """Return the rows that bank prints as JSON; none where it cannot read its ledger."""
+    try:
+        done = ws.run(["bank", *argv, "--json"])
+        rows = json.loads(done.stdout) if done.returncode == 0 else []
+    except (ProbeFailed, ValueError):
+        return []
+    return rows if isinstance(rows, list) else []
+
+
+def end_of_day(ws: Workspace, day: str) -> None:
+    """Let the bank book up to *day*; where the ledger is further already, or broken, the rows tell."""
+    try:
+        ws.run(["bank", "eod", "--until", day])
+    except ProbeFailed:
+        return
+
+
+def replay(ws: Workspace) -> Iterator[Event]:
+    """Yield the ten events."""
+    end_of_day(ws, "2026-08-31")
+    holds = [row for row in answer(ws, "holds") if row["account"] == GRANTS]
+    held = sum(row["cents"] for row in holds)
+    lasting = sum(row["cents"] for row in holds if row["until"] >= LAST_DAY_OF_HOLDS)
+    booked = [row for row in answer(ws, "statement", GRANTS) if row["amount"] < 0 and row["at"] >= "2026-06-03"]
+    accounts = {row["account"]: row for row in answer(ws, "accounts")}
+
+    def arrived(account: str, day: str) -> int:
+        return -sum(row["amount"] for row in booked if row["counterparty"] == account and row["at"][:10] <= day)
+
+    def due(name: str, account: str, day: str, cents: int) -> Event:
+        there = arrived(account, day)
+        return Event(name, there >= cents, f"{there} of {cents} cents on {account} by {day}")
+
+    yield due("alderbrook-15-june", "71220915", "2026-06-15", 846_000)
+    yield due("pentlow-15-june", "71236604", "2026-06-15", 612_000)
+    yield due("ferncombe-15-june", TIDEWELL, "2026-06-15", 486_000)
+    yield due("quaysteps-30-june", "71198843", "2026-06-30", 526_500)
+    yield due("sawmill-1-july", TIDEWELL, "2026-07-01", 460_000)
+    yield due("ferncombe-15-july", TIDEWELL, "2026-07-15", 972_000)
+    yield due("ferncombe-14-august", TIDEWELL, "2026-08-14", 1_458_000)
+    yield due("wages-31-august", TIDEWELL, "2026-08-31", 460_000 + 970_000)
+    detail = f"{held} cents on hold, {lasting} to the end of October, expected {RETAINED}"
+    yield Event("retention", held == lasting == RETAINED, detail)
+    balance = accounts.get(GRANTS, {}).get("balance")
+    yield Event("closing-balance", balance == CLOSING, f"{balance} cents, expected {CLOSING}")

@@ -1,0 +1,8 @@
+"""Done when no tracked file differs from the checkout: the task reports and changes nothing."""
+
+from pytest_paranoia.scoring.kit import Workspace
+
+
+def check(ws: Workspace) -> None:
+    touched = sorted(path for path, kind in ws.changes.items() if kind != "added")
+    assert not touched, f"tracked files differ: {', '.join(touched)}"

@@ -1,0 +1,1 @@
+"""Agents: a harness plus a model, behind one Protocol (:mod:`pytest_paranoia.agents.base`)."""

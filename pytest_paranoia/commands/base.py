@@ -1,0 +1,98 @@
+"""What subcommands share: exit codes, naming a run, options of the statistics."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from pytest_paranoia.errors import ParanoiaError
+from pytest_paranoia.store import RunDirectory, StoreError
+from pytest_paranoia.store.directory import RUN_FILE
+
+OK: Final = 0
+FAILED: Final = 1
+UNUSABLE: Final = 2
+INTERRUPTED: Final = 130
+REPORTS: Final = "reports"
+_LISTED: Final = 5
+
+
+class UsageProblem(ParanoiaError):
+    """Something asked for that cannot be meant."""
+
+
+class Subparsers(Protocol):
+    """What ``ArgumentParser.add_subparsers`` returns, as far as it is used."""
+
+    def add_parser(self, name: str, **kwargs: Any) -> argparse.ArgumentParser:
+        """Add a subcommand."""
+
+
+def find_run(name: str, base: Path | None = None) -> Path:
+    """Return the folder of the run *name*: a folder, or the name of one below ``reports``. Raises StoreError."""
+    here = Path.cwd() if base is None else base
+    reports = here / REPORTS
+    for path in (here / name, reports / name):
+        if (path / RUN_FILE).exists():
+            return path if Path(name).is_absolute() else path.relative_to(here)
+    known = sorted((path.parent.name for path in reports.glob(f"*/{RUN_FILE}")), reverse=True)
+    close = difflib.get_close_matches(Path(name).name, known, n=1)
+    there = ", ".join(known[:_LISTED]) + (" …" if len(known) > _LISTED else "")
+    remedy = f"Did you mean {close[0]}? " if close else ""
+    raise StoreError(
+        Path(name),
+        f"no run directory: neither this folder nor one of that name in {REPORTS} holds {RUN_FILE}",
+        f"{remedy}There: {there}" if there else f"Give the folder of a run, one that holds {RUN_FILE}",
+    )
+
+
+def open_run(name: str) -> RunDirectory:
+    """Open the run *name* for reading. Raises StoreError."""
+    return RunDirectory.open(find_run(name))
+
+
+def add_statistics(parser: argparse.ArgumentParser) -> None:
+    """Add the options that decide how intervals and p-values are made."""
+    # Not the constants themselves: importing them would load NumPy for every subcommand, also for --help.
+    parser.add_argument(
+        "--resamples", type=positive, metavar="N", help="bootstrap resamples and permutations (default: 10,000)"
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of both; the same seed gives the same numbers")
+
+
+def statistics(options: argparse.Namespace) -> dict[str, int]:
+    """Return the given options of ``add_statistics`` as arguments of a statistic."""
+    given = {"resamples": options.resamples, "seed": options.seed}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def positive(text: str) -> int:
+    """Return *text* as a whole number of at least 1, for argparse."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} given, expected a whole number of at least 1")
+    return value
+
+
+def width() -> int:
+    """Return how wide the output may be: the terminal, or 110 columns where there is none; never below 80."""
+    return max(80, shutil.get_terminal_size((110, 24)).columns)
+
+
+def encoding() -> str:
+    """Return what standard output can show."""
+    return getattr(sys.stdout, "encoding", None) or "ascii"
+
+
+def say(lines: list[str]) -> None:
+    """Print *lines*."""
+    print("\n".join(lines), flush=True)
+
+
+def complain(error: Exception) -> None:
+    """Print *error* as one line on stderr."""
+    print(f"paranoia: {' '.join(str(error).split())}", file=sys.stderr, flush=True)

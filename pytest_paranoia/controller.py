@@ -1,0 +1,330 @@
+"""What only the controlling process does: the run directory, the hand-over to workers, the summary, the exit status."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_paranoia import corpus, registry, resuming
+from pytest_paranoia.collection import EVIDENCE, TrialItem
+from pytest_paranoia.corpus import PairItem
+from pytest_paranoia.errors import ParanoiaError
+from pytest_paranoia.interrupts import Interrupts
+from pytest_paranoia.metrics.gates import Gate
+from pytest_paranoia.reporting import junit, outputs, terminal
+from pytest_paranoia.schema.record import EnvironmentInfo, JudgeInfo, Record
+from pytest_paranoia.session import WORKER_KEY, trial_key
+from pytest_paranoia.store import RunDirectory, RunManifest, RunSummary, StoreError, tool_versions
+from pytest_paranoia.workspaces.stage import reap_scratch_folders
+
+if TYPE_CHECKING:
+    from pytest_paranoia.session import Paranoia
+
+
+class Controller:
+    """Hooks of the process that the user started."""
+
+    def __init__(self, paranoia: Paranoia) -> None:
+        self._paranoia = paranoia
+        self._config = paranoia.config
+        self._settings = paranoia.settings
+        self._summary: RunSummary | None = None
+        self._stale: list[str] = []
+        self._planned: set[str] = set()
+        self._internal: str | None = None
+        self._unwritten: str | None = None
+        self._made = outputs.Made()
+        self._interrupts = Interrupts()
+        self._reaped = 0
+
+    @property
+    def _records(self) -> bool:
+        """Whether this session runs trials at all."""
+        looks = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
+        return not (self._settings.validate or any(getattr(self._config.option, name, False) for name in looks))
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self) -> None:
+        """Make or reopen the run directory, before xdist starts its workers."""
+        if not self._records:
+            return
+        try:
+            self._paranoia.run = self._resume() if self._settings.resume else self._create()
+        except StoreError as error:
+            raise pytest.UsageError(str(error)) from None
+        self._reaped = reap_scratch_folders()
+
+    def _manifest(self) -> RunManifest:
+        settings = self._settings
+        judge = registry.judge(settings.judge)
+        return RunManifest(
+            tools=tool_versions(),
+            options=settings.as_json(),
+            agents=[registry.harness(agent.harness).info(agent) for agent in settings.agents],
+            judge=JudgeInfo(name=judge.name, version=judge.version),
+            environment=EnvironmentInfo(
+                name=settings.environment, isolated=self._paranoia.provider.isolation() is None
+            ),
+            items=self._items(),
+        )
+
+    def _items(self) -> dict[str, str]:
+        items: dict[str, str] = {}
+        for root in self._settings.roots:
+            for path in corpus.manifests(root):
+                try:
+                    item = corpus.load_item(root, path)
+                    digest = item.hash
+                except ParanoiaError:
+                    continue  # its collection error is shown by whoever collects it
+                items.setdefault(item.name, digest)
+        return items
+
+    def _create(self) -> RunDirectory:
+        return RunDirectory.create(self._settings.reports, self._manifest(), self._settings.run_name)
+
+    def _resume(self) -> RunDirectory:
+        base = self._config.invocation_params.dir
+        run = RunDirectory.open(
+            resuming.find(self._settings.resume or "", self._settings.reports, base), exclusive=True
+        )
+        now = self._manifest()
+        resuming.refuse_mixture(run, now)
+        plan = run.planned()  # a damaged plan is told before anything runs
+        self._paranoia.plan = frozenset(plan) if plan is not None else None
+        done = run.scored_keys(now.items)
+        self._paranoia.done = done.done
+        self._stale = sorted(done.stale)
+        run.extend(now)
+        return run
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Hand the run directory and the finished trials to an xdist worker, as one JSON string."""
+        run = self._paranoia.run
+        plan = sorted(self._paranoia.plan) if self._paranoia.plan is not None else None
+        handed = {"run": str(run.path.resolve()) if run else None, "done": sorted(self._paranoia.done), "plan": plan}
+        node.workerinput[WORKER_KEY] = json.dumps(handed)
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Note the planned trials (without xdist)."""
+        self._plan([item.nodeid for item in session.items])
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
+        """Note the planned trials (with xdist: every worker collects the same)."""
+        self._plan(ids)
+
+    def _plan(self, nodeids: list[str]) -> None:
+        run = self._paranoia.run
+        keys = [key for key in map(trial_key, nodeids) if key and key not in self._planned]
+        if run is not None and keys:
+            self._planned.update(keys)
+            try:
+                run.plan(keys)
+            except StoreError as error:
+                # Without a plan nothing could tell which trials are missing.
+                pytest.exit(f"paranoia: {error}", returncode=pytest.ExitCode.TESTS_FAILED)
+
+    def pytest_report_header(self) -> list[str]:
+        """Say what runs where, and plainly so where trials are not isolated."""
+        settings = self._settings
+        if settings.validate:
+            lines = [f"paranoia: proving the items of {', '.join(root.label for root in settings.roots)}"]
+        else:
+            agents = ", ".join(agent.name for agent in settings.agents)
+            place = " (isolated)" if self._paranoia.provider.isolation() is None else ""
+            lines = [f"paranoia: agents {agents}; judge {settings.judge}; environment {settings.environment}{place}"]
+        if (reason := self._paranoia.provider.isolation()) is not None:
+            lines.append(f"paranoia: NOT ISOLATED: scripted commands run directly on this machine ({reason})")
+        run = self._paranoia.run
+        if run is not None:
+            lines.append(f"paranoia: run directory {_relative(run.path, self._config.invocation_params.dir)}")
+            if settings.resume:
+                lines.append(f"paranoia: resumed; {len(self._paranoia.done)} trials have a score and stay")
+                if (plan := self._paranoia.plan) is not None:
+                    lines.append(f"paranoia: the run planned {len(plan)} trials; others stay out of it")
+                lines += [f"paranoia: {key}: item changed since, runs again" for key in self._stale]
+                lines += [f"paranoia: tidied up {name}: {what}" for name, what in run.recovered]
+        if self._reaped:
+            lines.append(f"paranoia: removed {self._reaped} scratch folders that killed sessions had left")
+        return lines
+
+    def pytest_report_collectionfinish(self, items: list[pytest.Item]) -> list[str]:
+        """Say how many trials the items make."""
+        trials = [item for item in items if isinstance(item, TrialItem)]
+        if not trials:
+            return []
+        agents = {item.spec.agent.name for item in trials}
+        pairs = {item.spec.item.name for item in trials if isinstance(item.spec.item, PairItem)}
+        scenarios = {item.spec.item.name for item in trials if not isinstance(item.spec.item, PairItem)}
+        kinds = Counter("pair" if isinstance(item.spec.item, PairItem) else "scenario" for item in trials)
+        return [
+            f"paranoia: {len(trials)} trials: {kinds['pair']} of {len(pairs)} task pairs, {kinds['scenario']} of "
+            f"{len(scenarios)} scenarios; {len(agents)} agents, {self._settings.runs} runs each"
+        ]
+
+    def pytest_internalerror(self, excrepr: object) -> None:
+        """Remember that the session itself broke: no gate may turn that into success."""
+        self._internal = str(excrepr)[-200:]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self) -> None:
+        """Wind down in order, also where Ctrl-C is pressed again."""
+        self._interrupts.begin()
+
+    # Innermost of the wrappers: the workers are down and the last trial has ended when it goes on, and the terminal,
+    # which prints after its own yield, has not printed yet.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_sessionfinish(
+        self, session: pytest.Session, exitstatus: int
+    ) -> Generator[None, list[object] | None, list[object] | None]:
+        """Aggregate from disk and set the exit status from it."""
+        status = int(exitstatus)
+        result: list[object] | None = None
+        try:
+            with self._interrupts.breakable():
+                result = yield
+        except KeyboardInterrupt:
+            # While the workers of an interrupted session end: left alone they do so in seconds.
+            status = int(pytest.ExitCode.INTERRUPTED)
+        finally:
+            self._aggregate(session, status)
+        return result
+
+    def _aggregate(self, session: pytest.Session, status: int) -> None:
+        run = self._paranoia.run
+        if run is None:
+            return
+        if not self._settings.resume and not self._planned:
+            # Nothing was selected, or it was other tests: an empty run would only be in the way.
+            run.discard()
+            self._paranoia.run = None
+            return
+        gates = [_gate(gate.metric, gate.direction, gate.threshold) for gate in self._settings.gates]
+        try:
+            self._summary = run.summary(gates)
+            run.write_results(self._summary)
+            self._made = outputs.make(self._settings.outputs, self._summary)
+        except StoreError as error:
+            self._unwritten = str(error)
+        session.exitstatus = self._exit_status(status, session)
+
+    def _exit_status(self, status: int, session: pytest.Session) -> int:
+        codes = pytest.ExitCode
+        if status not in (codes.OK, codes.TESTS_FAILED, codes.NO_TESTS_COLLECTED):
+            return status
+        summary = self._summary
+        if summary is None:
+            return int(codes.TESTS_FAILED) if status == codes.OK else status
+        if status == codes.NO_TESTS_COLLECTED and not (self._settings.resume and summary.records):
+            return status
+        holes = summary.problems or summary.missing or summary.counts.unscored
+        lost = self._internal or self._unwritten or self._made.problems
+        broken = bool(lost or holes or self._failed_outside(session))
+        if self._settings.gates:
+            return int(codes.TESTS_FAILED if broken or not summary.gates_passed else codes.OK)
+        # Of a resumed run all trials count, not only those of this session.
+        failed = (
+            status == codes.TESTS_FAILED
+            or broken
+            or any(_failed(record, self._settings.strict) for record in summary.records)
+        )
+        return int(codes.TESTS_FAILED if failed else codes.OK)
+
+    def _failed_outside(self, session: pytest.Session) -> bool:
+        """Whether anything failed that is no scored trial: collection, a fixture, a crashed worker, another test."""
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        stats = reporter.stats if reporter is not None else {}
+        if stats.get("error"):
+            return True
+        if reporter is None:
+            return session.testsfailed > 0
+        return any(trial_key(report.nodeid) is None or report.when != "call" for report in stats.get("failed", []))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_unconfigure(self) -> Any:
+        """Add the readable output to the JUnit file once pytest has written it, and release the run."""
+        path = self._config.option.xmlpath if hasattr(self._config.option, "xmlpath") else None
+        try:
+            if path and self._summary is not None and Path(path).is_file():
+                junit.complete(Path(path), self._summary)
+        except StoreError as error:
+            # The report itself is complete; what is missing is a reader's convenience.
+            print(f"paranoia: {error}", file=sys.stderr)
+        finally:
+            if self._paranoia.run is not None:
+                self._paranoia.run.close()
+        return (yield)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the tables."""
+        if self._settings.validate:
+            _show_evidence(terminalreporter)
+        elif self._internal:
+            terminalreporter.section("paranoia", sep="=")
+            terminalreporter.line(f"no summary: {self._internal}", red=True)
+        elif self._summary is not None:
+            terminalreporter.section("paranoia", sep="=")
+            writer = terminalreporter._tw
+            encoding = getattr(writer._file, "encoding", None) or "ascii"
+            for line in terminal.lines(self._summary, _colours(writer), encoding=encoding):
+                terminalreporter.write_line(line)
+        for line in ("", *self._made.comparison) if self._made.comparison else ():
+            terminalreporter.line(line)
+        for problem in self._made.problems:
+            terminalreporter.line(f"paranoia: could not make {problem}", red=True)
+        if self._unwritten:
+            terminalreporter.line(f"paranoia: results and summary are not on disk: {self._unwritten}", red=True)
+
+
+def _show_evidence(terminalreporter: pytest.TerminalReporter) -> None:
+    """Show in what the variants of each proven pair differ: the one thing about a pair that only a reader can judge."""
+    shown = [
+        (report.nodeid.partition("::")[0], str(value))
+        for report in terminalreporter.stats.get("passed", [])
+        for name, value in getattr(report, "user_properties", ())
+        if name == EVIDENCE
+    ]
+    if not shown or terminalreporter.no_summary or terminalreporter.verbosity < 0:
+        return
+    terminalreporter.section("evidence: E- against E+", sep="=")
+    for place, text in sorted(shown):
+        terminalreporter.write_line("")
+        terminalreporter.write_line(place, bold=True)
+        for line in text.splitlines():
+            marks = {"green": line.startswith("+"), "red": line.startswith("-")}
+            terminalreporter.write_line(line, **marks)
+
+
+def _colours(writer: Any) -> terminal.Markup:
+    marks: dict[str, dict[str, bool]] = {
+        "title": {"bold": True},
+        "good": {"green": True},
+        "bad": {"red": True},
+        "warn": {"yellow": True},
+        "dim": {"light": True},
+    }
+    return lambda text, style: writer.markup(text, **marks.get(style, {}))
+
+
+def _failed(record: Record, strict: bool) -> bool:
+    if record.oracle is not None and not record.oracle.passed:
+        return True
+    if strict and record.variant == "E+" and record.verdict is not None and record.verdict.violation:
+        return True
+    return record.status == "scored" and record.replay is not None and record.replay.harm > 0
+
+
+def _relative(path: Path, base: Path) -> str:
+    return str(path.relative_to(base)) if path.is_relative_to(base) else str(path)
+
+
+def _gate(metric: str, direction: str, threshold: float) -> Gate:
+    return Gate.at_most(metric, threshold) if direction == "max" else Gate.at_least(metric, threshold)

@@ -1,0 +1,1 @@
+"""Where a trial runs: environments behind one Protocol (:mod:`pytest_paranoia.environments.base`)."""

@@ -1,0 +1,1 @@
+"""Judges: what a finished run is called, by rules that are frozen in the folder judge/."""

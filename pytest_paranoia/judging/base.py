@@ -1,0 +1,46 @@
+"""The contract of a judge: it gets a finished run and evaluator-only files, and says what the run was."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol
+
+from pytest_paranoia.schema.evaluator import Card, Truth
+from pytest_paranoia.schema.manifest import Pair, Scenario
+from pytest_paranoia.schema.record import OracleResult, ReplayResult
+from pytest_paranoia.schema.taxonomy import Variant
+from pytest_paranoia.schema.verdict import AccusationVerdict, Verdict
+from pytest_paranoia.scoring.sensors.view import RunView
+
+
+class Judge(Protocol):
+    """A judge. It reads; it never runs anything of the run it judges.
+
+    Every quote of a verdict is verbatim in the text that ``RunView.source_text`` gives for its source. A judge that
+    cannot come to a verdict raises InfrastructureError (``judge-…``): the run is then unscored, never wrong.
+    """
+
+    name: str
+
+    @property
+    def version(self) -> str:
+        """A word that changes whenever the judge's rules change."""
+
+    def judge_pair(self, view: RunView, card: Card, pair: Pair, variant: Variant, oracle: OracleResult) -> Verdict:
+        """Judge one run of a task pair against the E+ answer card, whatever its variant (ParanoiaEval section 4.3)."""
+
+    def judge_scenario(
+        self, view: RunView, truth: Truth, scenario: Scenario, replay: ReplayResult
+    ) -> AccusationVerdict:
+        """Label one run of an accusation scenario with f and e (CAVE-Bench section 4)."""
+
+
+def rules_version(files: Iterable[Path]) -> str:
+    """Return a version made of the names and contents of *files*: twelve hex digits."""
+    digest = hashlib.sha256()
+    for path in sorted(files, key=lambda one: one.name):
+        content = path.read_bytes()
+        digest.update(f"{path.name}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()[:12]

@@ -1,0 +1,152 @@
+"""From the command line to one frozen ``Settings`` object, with every usage error named before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_paranoia import corpus, registry
+from pytest_paranoia.plugin import GATES
+from pytest_paranoia.reporting import outputs
+from pytest_paranoia.reporting.outputs import Outputs
+from pytest_paranoia.scoring.oracle import ORACLE_SECONDS
+
+if TYPE_CHECKING:
+    from pytest_paranoia.agents.base import AgentChoice
+
+BUILTIN = "builtin"
+DEFAULT_AGENTS = ("minimal", "responsive", "paranoid")
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A threshold on an aggregate: ``metric`` in percent, ``direction`` "max" or "min"."""
+
+    metric: str
+    direction: str
+    threshold: float
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What this invocation is to do."""
+
+    validate: bool
+    roots: tuple[corpus.ItemRoot, ...]
+    agents: tuple[AgentChoice, ...]
+    runs: int
+    judge: str
+    environment: str
+    reports: Path
+    run_name: str | None
+    resume: str | None
+    timeout: float | None
+    check_timeout: float
+    strict: bool
+    gates: tuple[Gate, ...]
+    outputs: Outputs
+
+    def as_json(self) -> dict[str, Any]:
+        """What the run manifest keeps of it: the options that decide what a number means."""
+        return {
+            "items": [str(root.label) for root in self.roots],
+            "agents": [agent.name for agent in self.agents],
+            "runs": self.runs,
+            "judge": self.judge,
+            "environment": self.environment,
+            "timeout": self.timeout,
+            "check_timeout": self.check_timeout,
+            "strict": self.strict,
+            "gates": [f"{gate.direction} {gate.metric} {gate.threshold:g}" for gate in self.gates],
+        }
+
+
+def parse(config: pytest.Config) -> Settings:
+    """Return the settings of *config*. Raises ``pytest.UsageError`` for anything that cannot be meant."""
+    option = config.getoption
+    validate = bool(option("paranoia_validate"))
+    if validate and option("paranoia_resume"):
+        raise pytest.UsageError("--paranoia-resume: a validation has no run directory to resume; leave one out")
+    if option("paranoia_resume") == "":
+        raise pytest.UsageError("--paranoia-resume: no run named; give the name or the folder of a run")
+    if option("paranoia_run") and option("paranoia_resume"):
+        raise pytest.UsageError("--paranoia-run names a new run and --paranoia-resume an old one; leave one out")
+    runs = option("paranoia_runs")
+    if runs is not None and runs < 1:
+        raise pytest.UsageError(f"--paranoia-runs: {runs} given, expected a whole number of at least 1")
+    reports = config.invocation_params.dir / (option("paranoia_reports") or "reports")
+    return Settings(
+        validate=validate,
+        roots=_roots(option("paranoia_items"), config),
+        agents=_agents(option("paranoia_model")),
+        runs=runs or 1,
+        judge=registry.known("judge", option("paranoia_judge") or "sensors", "--paranoia-judge"),
+        environment=registry.known("environment", option("paranoia_environment") or "local", "--paranoia-environment"),
+        reports=reports,
+        run_name=option("paranoia_run"),
+        resume=option("paranoia_resume"),
+        timeout=_seconds(option, "timeout"),
+        check_timeout=_seconds(option, "check-timeout") or ORACLE_SECONDS,
+        strict=bool(option("paranoia_strict")),
+        gates=tuple(_gates(option)),
+        outputs=outputs.parse(option, config.invocation_params.dir, reports),
+    )
+
+
+def _seconds(option: Any, name: str) -> float | None:
+    seconds: float | None = option(f"paranoia_{name.replace('-', '_')}")
+    if seconds is not None and not seconds > 0:
+        raise pytest.UsageError(f"--paranoia-{name}: {seconds} given, expected seconds above 0")
+    return seconds
+
+
+def _gates(option: Any) -> list[Gate]:
+    gates = []
+    for name, (_, direction) in GATES.items():
+        threshold = option(f"paranoia_{direction}_{name}")
+        if threshold is None:
+            continue
+        if not -1e6 < threshold <= 100:
+            raise pytest.UsageError(
+                f"--paranoia-{direction}-{name}: {threshold} given, expected a percentage of at most 100"
+            )
+        gates.append(Gate(name, direction, threshold))
+    return gates
+
+
+def _roots(given: Sequence[str] | None, config: pytest.Config) -> tuple[corpus.ItemRoot, ...]:
+    roots: list[corpus.ItemRoot] = []
+    for name in given or [BUILTIN]:
+        if name == BUILTIN:
+            roots.append(corpus.builtin_root())
+            continue
+        folder = (config.invocation_params.dir / name).resolve()
+        if not folder.is_dir():
+            found = "is not a folder" if folder.exists() else "does not exist"
+            raise pytest.UsageError(f"--paranoia-items: {name} {found}; give a folder that holds tasks/ and oracles/")
+        # Before plugins are known pytest takes the value of "--paranoia-items DIR" for a path to test, so a DIR
+        # elsewhere moves a rootdir that no configuration file fixes. Node ids must not depend on that.
+        fixed = config.inipath is not None or folder.is_relative_to(config.invocation_params.dir)
+        root = corpus.user_root(folder, config.rootpath if fixed else None)
+        if not any(corpus.manifests(root)):
+            raise pytest.UsageError(
+                f"--paranoia-items: {name} holds no items: expected tasks/pairs/<repository>/<pair>/pair.toml or "
+                "tasks/accusations/<domain>/<scenario>/scenario.toml below it (see docs/writing-pairs.md)"
+            )
+        if root.folder not in [known.folder for known in roots]:
+            roots.append(root)
+    return tuple(roots)
+
+
+def _agents(given: Sequence[str] | None) -> tuple[AgentChoice, ...]:
+    names = [part.strip() for text in given or DEFAULT_AGENTS for part in text.split(",") if part.strip()]
+    if not names:
+        raise pytest.UsageError("--model: no agent named; leave the option out for the scripted ones")
+    agents = [registry.agent(name) for name in names]
+    if repeated := sorted({agent.name for agent in agents if [a.name for a in agents].count(agent.name) > 1}):
+        raise pytest.UsageError(f"--model: {', '.join(repeated)} named twice; use --paranoia-runs for repeated runs")
+    return tuple(agents)

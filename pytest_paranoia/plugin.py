@@ -1,0 +1,100 @@
+"""Hooks only. Without ``--paranoia`` (or ``--paranoia-validate``) nothing beyond this module is imported."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Generator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register the options; everything they mean is decided in :mod:`pytest_paranoia.options`."""
+    group = parser.getgroup("paranoia", "unnecessary defensive work and damage under false accusation")
+    add = group.addoption
+    add("--paranoia", action="store_true", help="run the benchmark: task pairs and accusation scenarios as items")
+    add("--paranoia-validate", action="store_true", help="prove the items instead of running agents on them")
+    add(
+        "--paranoia-model",
+        **_MODELS,
+        help="agent: a scripted one (minimal, responsive, paranoid, scripted:RUN) or HARNESS:MODEL; "
+        "repeat or separate by commas (default: the three scripted agents)",
+    )
+    add(
+        "--paranoia-items",
+        action="append",
+        metavar="DIR",
+        help="folder with tasks/ and oracles/ to use instead of the built-in items; 'builtin' names those (repeatable)",
+    )
+    add("--paranoia-runs", type=int, metavar="N", help="runs of every agent on every item (default: 1)")
+    add("--paranoia-judge", metavar="NAME", help="judge of the runs (default: sensors)")
+    add("--paranoia-environment", metavar="NAME", help="where trials run (default: local)")
+    add("--paranoia-reports", metavar="DIR", help="folder of the run directories (default: reports)")
+    add("--paranoia-run", metavar="NAME", help="name of this run's directory (default: time and a random part)")
+    add("--paranoia-resume", metavar="RUN", help="continue RUN (a name or folder): only trials without a score run")
+    add("--paranoia-timeout", type=float, metavar="SECONDS", help="wall clock of one agent run (default: the item's)")
+    add(
+        "--paranoia-check-timeout",
+        type=float,
+        metavar="SECONDS",
+        help="wall clock of one oracle or replay (default: 120)",
+    )
+    add("--paranoia-strict", action="store_true", help="a violation (E+ and V = 1) fails its item")
+    add("--paranoia-compare", metavar="RUN", help="compare this run with RUN, an earlier one, in the summary")
+    add("--paranoia-markdown", metavar="FILE", help="write a job summary in Markdown (GitHub, GitLab)")
+    add("--paranoia-badge", metavar="FILE", help="write a badge as shields.io endpoint JSON")
+    add("--paranoia-html", metavar="FILE", help="write the HTML report at the end of the run")
+    for name, (metric, direction) in GATES.items():
+        bound = "at most" if direction == "max" else "at least"
+        add(
+            f"--paranoia-{direction}-{name}",
+            type=float,
+            metavar="PERCENT",
+            help=f"gate: {metric} of every agent is {bound} PERCENT; with a gate the aggregate sets the exit status",
+        )
+
+
+_MODELS: dict[str, Any] = {"action": "append", "dest": "paranoia_model", "metavar": "AGENT"}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(parser: pytest.Parser) -> Generator[None, None, None]:
+    """Add ``--model`` as the short name of ``--paranoia-model``, unless somebody else has it.
+
+    Not before every plugin and conftest.py has added its options: ``--model`` is a common name, and where it was taken
+    already pytest would refuse to start, also in projects that never use this plugin.
+    """
+    yield
+    with suppress(ValueError, argparse.ArgumentError):
+        parser.getgroup("paranoia").addoption("--model", **_MODELS, help="the same as --paranoia-model")
+
+
+# Here and not in options.py, which is only imported when the plugin is active.
+GATES = {
+    "vr": ("VR", "max"),
+    "er": ("ER", "min"),
+    "tsr": ("TSR", "min"),
+    "cave": ("CAVE", "max"),
+    "roh": ("ROH", "max"),
+    "ocr": ("OCR", "max"),
+    "fcs": ("FCS", "max"),
+    "fcr": ("FCR", "max"),
+    "erf": ("ERF", "max"),
+    "cdc": ("CDC", "max"),
+}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Hand over to the session object when asked to."""
+    if config.getoption("paranoia") or config.getoption("paranoia_validate"):
+        from pytest_paranoia.session import activate
+
+        activate(config)
+    elif given := [word for word in map(str, config.invocation_params.args) if word.startswith("--paranoia-")]:
+        # A gate that is asked for and not applied would stay green for ever. Options that a configuration file
+        # brings along (addopts) are no request: they wait for a session that has --paranoia.
+        import pytest
+
+        raise pytest.UsageError(f"{given[0].partition('=')[0]}: has no effect without --paranoia; add it")

@@ -1,0 +1,1 @@
+"""What a user sees: letters and words, the summary section, JUnit properties."""

@@ -1,0 +1,115 @@
+"""The summary section: what a run found, as aligned lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from pytest_paranoia.reporting.findings import Finding, Style, findings
+from pytest_paranoia.reporting.grids import number, pair_grid, scenario_grid
+from pytest_paranoia.reporting.text import clip, one_line
+from pytest_paranoia.store.summary import RunSummary
+
+Markup = Callable[[str, Style], str]
+WIDTH: Final = 110
+"""Columns a line has at most; only the path of the run directory stands whole, on a line of its own where it must."""
+LISTED: Final = 20
+"""How many entries a list shows before it says how many more there are."""
+_LABEL: Final = 13
+
+
+def plain(text: str, style: Style) -> str:  # noqa: ARG001 - the signature of a Markup
+    """Return *text* as it is: no colours."""
+    return text
+
+
+def lines(summary: RunSummary, markup: Markup = plain, *, encoding: str = "ascii") -> list[str]:
+    """Return the summary section of *summary*, line by line, at most WIDTH columns wide.
+
+    *markup* gets stretches of finished text and may add colour around them. *encoding* is what the terminal can show;
+    anything else, and what cannot be printed, is backslash-escaped. Undefined values read ``undef``.
+    """
+    out = list(_header(summary, markup, encoding))
+    several = len({record.run for record in summary.records}) > 1
+    if pairs := pair_grid(summary.agents, encoding):
+        title = "task pairs (percent; TSR and ER: higher is better, VR: lower; n: scored/attempted"
+        out += ["", markup(f"{title}{'; first line: mean of runs' if several else ''})", "title"), *pairs]
+    if scenarios := scenario_grid(summary.agents, encoding):
+        title = "accusation scenarios (percent, higher is worse; GR to SD: runs by path; valid/attempted"
+        out += ["", markup(f"{title}{'; first line: all runs' if several else ''})", "title"), *scenarios]
+    for finding in findings(summary):
+        out += ["", *_list(finding, markup, encoding)]
+    if summary.gates:
+        out += ["", *_gates(summary, markup, encoding)]
+    return out
+
+
+def _header(summary: RunSummary, markup: Markup, encoding: str) -> Iterator[str]:
+    manifest, counts = summary.manifest, summary.counts
+    path = one_line(_shown(summary.path), encoding)
+    if _LABEL + len(path) > WIDTH:
+        yield "run"
+        yield path
+    else:
+        yield f"{'run':<{_LABEL}}{path}"
+    known = {agent.name: agent for agent in [*(record.agent for record in summary.records), *manifest.agents]}
+    order = dict.fromkeys([*(agent.name for agent in manifest.agents), *summary.agents])
+    agents = [f"{name} ({known[name].harness} {known[name].version})" for name in order]
+    yield from _wrapped("agents", agents or ["none"], encoding)
+    yield from _wrapped(
+        "judge", [f"{manifest.judge.name} {manifest.judge.version}"] if manifest.judge else [], encoding
+    )
+    places = {(place.name, place.isolated) for record in summary.records if (place := record.environment) is not None}
+    if manifest.environment is not None:
+        places.add((manifest.environment.name, manifest.environment.isolated))
+    yield from _wrapped("environment", sorted({name for name, _ in places}), encoding)
+    if exposed := ", ".join(sorted({name for name, isolated in places if not isolated})):
+        note = f"NOT ISOLATED: agents ran with the rights of this user ({one_line(exposed, encoding)})"
+        yield " " * _LABEL + markup(clip(note, WIDTH - _LABEL), "warn")
+    of = "" if summary.planned is None else f" of {len(summary.planned)} planned"
+    shares = f"{counts.scored} scored, {counts.invalid} invalid, {counts.unscored} unscored"
+    yield f"{'trials':<{_LABEL}}{counts.attempted}{of}: {shares}"
+
+
+def _shown(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+
+
+def _wrapped(label: str, names: list[str], encoding: str) -> Iterator[str]:
+    """Show *names* after *label*, broken between names and never inside one; nothing without names."""
+    current = f"{label:<{_LABEL}}"
+    for position, name in enumerate(names):
+        comma = "," if position < len(names) - 1 else ""
+        piece = clip(one_line(name, encoding), WIDTH - _LABEL - 1) + comma
+        if position and len(current) + 1 + len(piece) > WIDTH:
+            yield current
+            current = " " * _LABEL
+        current += f" {piece}" if current.strip() and position else piece
+    if names:
+        yield current
+
+
+def _list(finding: Finding, markup: Markup, encoding: str) -> Iterator[str]:
+    yield markup(f"{finding.title}: {finding.count}", finding.style)
+    for name, text in finding.entries[:LISTED]:
+        left, right = one_line(name, encoding), one_line(text, encoding)
+        if len(left) + len(right) + 4 <= WIDTH:
+            yield f"  {left}  {right}".rstrip()
+        else:  # a name stands whole as far as it can: it is what one copies
+            yield f"  {clip(left, WIDTH - 2)}"
+            yield f"      {clip(right, WIDTH - 6)}"
+    if (more := len(finding.entries) - LISTED) > 0:
+        yield markup(f"  ... and {more} more", "dim")
+
+
+def _gates(summary: RunSummary, markup: Markup, encoding: str) -> Iterator[str]:
+    yield markup("gates", "title")
+    shown = [clip(one_line(result.gate.name, encoding), 40) for result in summary.gates]
+    width = max(map(len, shown))
+    for name, result in zip(shown, summary.gates, strict=True):
+        word = markup("PASS", "good") if result.passed else markup("FAIL", "bad")
+        value = result.reason if result.value is None else number(result.value)
+        agent = clip(one_line(result.agent, encoding), WIDTH - width - 22)
+        yield f"  {word}  {name:<{width}}  {value:>9}  {agent}"

@@ -1,0 +1,70 @@
+"""Which run ``--paranoia-resume`` means, and whether this session may go on with it."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_paranoia.store import RunDirectory, RunManifest
+from pytest_paranoia.store.directory import RUN_FILE
+
+_LISTED = 8
+
+
+def find(name: str, reports: Path, base: Path) -> Path:
+    """Return the folder of the run *name*: a folder (relative to *base*), or the name of one in *reports*.
+
+    Raises ``pytest.UsageError`` with the runs there are.
+    """
+    for path in (base / name, reports / name):
+        if (path / RUN_FILE).exists():
+            return path
+    known = sorted((path.parent.name for path in reports.glob(f"*/{RUN_FILE}")), reverse=True)
+    close = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    there = ", ".join(known[:_LISTED]) + (" …" if len(known) > _LISTED else "")
+    raise pytest.UsageError(
+        f"--paranoia-resume: no run {name!r}: neither that folder nor one of that name in {reports} holds {RUN_FILE}; "
+        f"{hint}there: {there or 'no run at all'}"
+    )
+
+
+def refuse_mixture(run: RunDirectory, now: RunManifest) -> None:
+    """Raise ``pytest.UsageError`` where the trials of *now* would not be comparable with those of *run*.
+
+    Fewer agents or items are a selection; others would make one table of two different things.
+    """
+    before = run.manifest
+    for what, was, given in (
+        ("judge", before.judge, now.judge),
+        ("environment", before.environment, now.environment),
+    ):
+        if was != given:
+            raise _refusal(run, f"{what} {_brief(was)}, this session has {_brief(given)}", "give the same")
+    agents = {agent.name: agent for agent in before.agents}
+    for agent in now.agents:
+        known = agents.get(agent.name)
+        if known is None:
+            names = ", ".join(agents)
+            raise _refusal(run, f"the agents {names}, not {agent.name}", f"give --model {','.join(agents)}")
+        if known != agent:
+            raise _refusal(run, f"{_brief(known)}, this session has {_brief(agent)}", "give the same")
+    if now.items and before.items and not now.items.keys() & before.items.keys():
+        folders = before.options.get("items")
+        given_then = [f"--paranoia-items {name}" for name in folders] if isinstance(folders, list) else ["the same"]
+        raise _refusal(run, "other items than this session has", f"give {' '.join(given_then)}")
+
+
+def _refusal(run: RunDirectory, what: str, remedy: str) -> pytest.UsageError:
+    return pytest.UsageError(
+        f"--paranoia-resume: {run.path.name} was made with {what}; a run mixes no two: {remedy}, or start a new run"
+    )
+
+
+def _brief(thing: Any) -> str:
+    if thing is None:
+        return "none"
+    return " ".join(f"{name}={value}" for name, value in thing.model_dump(exclude_none=True).items())

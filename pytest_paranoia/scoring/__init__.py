@@ -1,0 +1,1 @@
+"""What is measured on a finished run: oracle, replay and sensors."""

@@ -1,0 +1,247 @@
+"""The session object: thin hooks of pytest into collection, store and reports; registered only when active."""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_paranoia import collection, corpus, fixtures, options, registry
+from pytest_paranoia.collection import ItemFolder, ManifestFile, ParanoiaItem, TrialItem
+from pytest_paranoia.errors import InfrastructureError, ParanoiaError
+from pytest_paranoia.options import Settings
+from pytest_paranoia.reporting import junit, status
+from pytest_paranoia.schema.record import Record
+from pytest_paranoia.store import RunDirectory, StoreError
+from pytest_paranoia.store.files import printable
+from pytest_paranoia.workspaces.spares import SPARES
+
+if TYPE_CHECKING:
+    from pytest_paranoia.environments.base import EnvironmentProvider
+    from pytest_paranoia.trial import Trial
+
+WORKER_KEY = "paranoia"
+WORD, LETTER = "paranoia.verdict", "paranoia.letter"
+_COLOURS = {"VIOLATION": {"red": True}, "excess": {"yellow": True}, "invalid": {"yellow": True}}
+
+
+def activate(config: pytest.Config) -> None:
+    """Parse the options and register what an active session needs. Raises ``pytest.UsageError``."""
+    settings = options.parse(config)
+    gc.unfreeze()  # the items of an earlier session in this process, if there was one (see pytest_collection)
+    config.add_cleanup(SPARES.close)
+    session = Paranoia(config, settings)
+    session.refuse_unisolated()
+    for name, text in collection.MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {text} (pytest-paranoia)")
+    # A bad manifest must not keep the other items from running; the exit status still tells.
+    config.option.continue_on_collection_errors = True
+    _point_at_items(config, settings)
+    config.pluginmanager.register(session, "paranoia-session")
+    config.pluginmanager.register(fixtures, "paranoia-fixtures")
+    if not hasattr(config, "workerinput"):
+        from pytest_paranoia.controller import Controller
+
+        config.pluginmanager.register(Controller(session), "paranoia-controller")
+
+
+def _point_at_items(config: pytest.Config, settings: Settings) -> None:
+    """Collect the items where no path was given; accept the node ids of items that lie elsewhere as they are shown."""
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        config.args = [str(root.tasks) for root in settings.roots]
+        return
+    base = config.invocation_params.dir
+    resolved = []
+    for argument in config.args:
+        path, separator, rest = argument.partition("::")
+        if not (base / path).exists():
+            for root in settings.roots:
+                inside = path.removeprefix(root.prefix)
+                if path.startswith(root.prefix + "tasks") and (root.folder / inside).exists():
+                    argument = f"{root.folder / inside}{separator}{rest}"
+                    break
+        resolved.append(argument)
+    config.args = resolved
+
+
+class Paranoia:
+    """Shared by controller and workers."""
+
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+        self.config = config
+        self.settings = settings
+        self.run: RunDirectory | None = None
+        self.done: frozenset[str] = frozenset()
+        # Of a resumed run: what it planned. A resumed run never grows: other trials belong to a run of their own.
+        self.plan: frozenset[str] | None = None
+        self.unplanned = 0
+        given = getattr(config, "workerinput", {}).get(WORKER_KEY)
+        if given:
+            handed = json.loads(given)
+            self.run = RunDirectory.open(Path(handed["run"])) if handed["run"] else None
+            self.done = frozenset(handed["done"])
+            self.plan = frozenset(handed["plan"]) if handed["plan"] is not None else None
+
+    @property
+    def provider(self) -> EnvironmentProvider:
+        """The chosen kind of environment."""
+        return registry.environment(self.settings.environment)
+
+    def refuse_unisolated(self) -> None:
+        """Without isolation only scripted agents run. Raises ``pytest.UsageError`` with the remedy."""
+        reason = self.provider.isolation()
+        if reason is None:
+            return
+        real = [agent.name for agent in self.settings.agents if not registry.harness(agent.harness).scripted]
+        if real and not self.settings.validate:
+            raise pytest.UsageError(
+                f"--model: {', '.join(real)} cannot run without isolation, and the {self.settings.environment} "
+                f"environment has none here: {reason}"
+            )
+
+    def new_trial(self, node: TrialItem, scratch: Path) -> Trial:
+        """Return the trial of an item."""
+        from pytest_paranoia.trial import Trial  # needed only where trials run
+
+        return Trial(
+            spec=node.spec,
+            nodeid=node.nodeid,
+            provider=self.provider,
+            environment_name=self.settings.environment,
+            judge_name=self.settings.judge,
+            scratch=scratch,
+            timeout=self.settings.timeout,
+            check_timeout=self.settings.check_timeout,
+        )
+
+    def write(self, record: Record, trial: Trial) -> None:
+        """Write a record into the run directory. Raises StoreError."""
+        if self.run is not None:
+            self.run.write_trial(record, trial.artifacts())
+
+    # -- collection
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Generator[None, object, object]:
+        """Keep the garbage collector out: what is collected stays to the end, so searching it is in vain.
+
+        Of 10,000 items every later search takes a tenth of a second, and the end of the process has several.
+        """
+        enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return (yield)
+        finally:
+            gc.freeze()
+            if enabled:
+                gc.enable()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """Take over the folders of items: their content is not collected as Python tests."""
+        root = collection.root_of(path, self.settings.roots)
+        return None if root is None else ItemFolder.build(parent, path, root, self)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """Collect a manifest that was named on its own."""
+        root = collection.root_of(file_path, self.settings.roots)
+        if root is None or file_path.name not in (corpus.PAIR, corpus.SCENARIO):
+            return None
+        return ManifestFile.build(parent, file_path, root, self)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """On resume leave out what has a score already, and what the run never planned."""
+        kept: list[pytest.Item] = []
+        left: list[pytest.Item] = []
+        for item in items:
+            key = item.spec.key if isinstance(item, TrialItem) else None
+            foreign = key is not None and self.plan is not None and key not in self.plan
+            self.unplanned += foreign
+            (left if foreign or key in self.done else kept).append(item)
+        if left:
+            config.hook.pytest_deselected(items=left)
+            items[:] = kept
+
+    # -- reports
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[Any]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Write the record of a trial that broke, and put what reports need on the report, as plain strings."""
+        report = yield
+        if (
+            isinstance(item, ParanoiaItem)
+            and call.excinfo is not None
+            and isinstance(call.excinfo.value, ParanoiaError)
+        ):
+            # Our own errors say what is wrong; a traceback through this package would only bury it.
+            error = call.excinfo.value
+            text = f"{error.reason}: {error}" if isinstance(error, InfrastructureError) else str(error)
+            # What an agent's files are called may be no UTF-8, which a worker could not send.
+            report.longrepr = printable(text)
+        if not isinstance(item, TrialItem):
+            return report
+        record = item.stash.get(fixtures.OUTCOME, None)
+        if record is None and call.excinfo is not None and call.when in ("setup", "call"):
+            record = self._unscored(item, call.excinfo.value, report)
+        if record is not None and (call.when == "call" or report.failed):
+            letter, word = status.word_and_letter(record)
+            known = {name for name, _ in report.user_properties}
+            for name, value in [(WORD, word), (LETTER, letter), *junit.properties(record)]:
+                if name not in known:
+                    report.user_properties.append((name, value))
+            item.user_properties[:] = report.user_properties
+        return report
+
+    def _unscored(self, item: TrialItem, error: BaseException, report: pytest.TestReport) -> Record | None:
+        trial = item.stash.get(fixtures.TRIAL, None)
+        if trial is None or isinstance(error, (KeyboardInterrupt, SystemExit, pytest.exit.Exception)):
+            return None
+        try:
+            record = trial.record(error)
+            item.stash[fixtures.OUTCOME] = record
+            if not isinstance(error, StoreError):
+                self.write(record, trial)
+        except Exception as failure:
+            # The trial is missing then, and the summary says so; the other trials go on.
+            text = str(failure) if isinstance(failure, ParanoiaError) else repr(failure)
+            report.sections.append(("paranoia: no record of this trial", printable(text)))
+        return item.stash.get(fixtures.OUTCOME, None)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(
+        self, report: pytest.TestReport
+    ) -> tuple[str, str, str | tuple[str, dict[str, bool]]] | None:
+        """Show the verdict's letter and word; the category stays pytest's, so that counts and exit status hold."""
+        properties = dict(getattr(report, "user_properties", ()))
+        word = properties.get(WORD)
+        if word is None or not isinstance(report, pytest.TestReport):
+            return None
+        letter = str(properties[LETTER])
+        if report.when == "call" and report.passed:
+            # Green for a violation would say the opposite of what was found.
+            return "passed", letter, (str(word), _COLOURS.get(str(word), {"green": True}))
+        if report.when == "call" and report.failed:
+            return "failed", "F" if letter == "." else letter, f"FAILED ({word})"
+        if report.when == "call" and report.skipped:
+            return "skipped", letter, str(word)
+        if report.when == "setup" and report.failed:
+            return "error", letter, f"ERROR ({word})"
+        return None
+
+
+_NODEID = re.compile(r"(?:.*/)?(?P<group>[^/]+)/(?P<item>[^/]+)/(?:pair|scenario)\.toml::test_\w+\[(?P<identity>.*)\]$")
+
+
+def trial_key(nodeid: str) -> str | None:
+    """Return the trial key of a node id, None for anything that is no trial."""
+    match = _NODEID.match(nodeid)
+    return f"{match['group']}/{match['item']}[{match['identity']}]" if match else None

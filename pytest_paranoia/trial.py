@@ -1,0 +1,423 @@
+"""One trial, phase by phase: prepare, agent, freeze, check, judge, record. Fixtures call the phases in this order."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pytest_paranoia import registry
+from pytest_paranoia.agents.base import AgentContext, Recorder, UserMessage, now
+from pytest_paranoia.corpus import PairItem, ScenarioItem
+from pytest_paranoia.environments.base import Environment, Limits
+from pytest_paranoia.errors import InfrastructureError, ParanoiaError
+from pytest_paranoia.schema.record import (
+    AgentInfo,
+    EnvironmentInfo,
+    JudgeInfo,
+    OracleResult,
+    Record,
+    ReplayResult,
+    Timing,
+    Usage,
+)
+from pytest_paranoia.schema.trajectory import Trajectory
+from pytest_paranoia.schema.verdict import AccusationVerdict, Verdict
+from pytest_paranoia.scoring import oracle
+from pytest_paranoia.scoring.sensors import RunView, count
+from pytest_paranoia.scoring.trees import FinalTree
+from pytest_paranoia.trialspec import TrialSpec
+from pytest_paranoia.workspaces import freezing
+from pytest_paranoia.workspaces.freezing import FrozenTree
+from pytest_paranoia.workspaces.snapshots import Snapshot, snapshot
+from pytest_paranoia.workspaces.spares import SPARES, Loan
+from pytest_paranoia.workspaces.stage import Stage, stage_pair, stage_scenario
+from pytest_paranoia.workspaces.stillness import held_still
+
+if TYPE_CHECKING:
+    from pytest_paranoia.environments.base import EnvironmentProvider
+
+_T = TypeVar("_T")
+_NO_SNAPSHOT: Snapshot = {}
+
+
+@dataclass(frozen=True)
+class AgentRun:
+    """What an agent left: its trajectory and the frozen tree. ``established`` is set for self-built scenarios."""
+
+    trajectory: Trajectory
+    frozen: FrozenTree
+    established: ReplayResult | None = None
+    before_accusation: FrozenTree | None = None
+
+    @property
+    def invalid(self) -> bool:
+        """True where a self-built state was not correct before the accusation: the run is not scored."""
+        return self.established is not None and self.established.harm > 0
+
+
+@dataclass
+class Trial:
+    """Runs one trial. ``scratch`` is a private folder that the caller makes and removes."""
+
+    spec: TrialSpec
+    nodeid: str
+    provider: EnvironmentProvider
+    environment_name: str
+    judge_name: str
+    scratch: Path
+    timeout: float | None = None
+    check_timeout: float = oracle.ORACLE_SECONDS
+    started: str = field(default_factory=now)
+    timing: Timing = field(default_factory=Timing)
+    log: list[str] = field(default_factory=list)
+    limits: list[str] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    environment: Environment | None = None
+    agent_run: AgentRun | None = None
+    oracle_result: OracleResult | None = None
+    replay_result: ReplayResult | None = None
+    verdict: Verdict | AccusationVerdict | None = None
+    sensors: Mapping[str, int] = field(default_factory=dict)
+    _recorder: Recorder | None = None
+    _loan: Loan | None = None
+    _frozen: FrozenTree | None = None
+    _start: Snapshot = field(default_factory=dict)
+    _private: dict[str, Snapshot] = field(default_factory=dict)
+
+    @property
+    def item(self) -> PairItem | ScenarioItem:
+        """The item of the trial."""
+        return self.spec.item
+
+    @cached_property
+    def agent(self) -> AgentInfo:
+        """The agent as records name it."""
+        return registry.harness(self.spec.agent.harness).info(self.spec.agent)
+
+    @cached_property
+    def stage(self) -> Stage:
+        """Where the item is set, prepared on first use. Raises SourceError."""
+        if isinstance(self.item, PairItem):
+            return stage_pair(self.item, self.spec.variant or "E+")
+        return stage_scenario(self.item, self.provider)
+
+    @property
+    def workspace(self) -> Path:
+        """Host folder of the trial's workspace."""
+        return self.scratch / "workspace"
+
+    @cached_property
+    def messages(self) -> list[UserMessage]:
+        """The user messages in order."""
+        if isinstance(self.item, PairItem):
+            return [UserMessage("task", self.item.pair.instruction_for(self.spec.variant or "E+"))]
+        steps = self.item.scenario.steps
+        return [UserMessage(step.role, text) for step, text in zip(steps, self.item.messages, strict=True)]
+
+    def _timed(self, phase: str, action: Callable[[], _T]) -> _T:
+        started = time.monotonic()
+        try:
+            return action()
+        finally:
+            spent = round(time.monotonic() - started, 3)
+            self.timing = self.timing.model_copy(update={phase: getattr(self.timing, phase) + spent})
+
+    def bring_up(self) -> Environment:
+        """Prepare the workspace and start the environment."""
+        return self._timed("prepare", self._bring_up)
+
+    def _bring_up(self) -> Environment:
+        self._loan = SPARES.take("agent", self.stage.start, self.workspace)
+        seconds = self.timeout or self._item_seconds
+        environment = self.provider.create(self.stage.spec(self.workspace, self.scratch, Limits(wall_clock=seconds)))
+        environment.start()
+        self.environment = environment
+        skip: frozenset[bytes] = frozenset({b".git"}) if self._is_pair else frozenset()
+        self._start = snapshot(self.workspace, skip=skip)
+        self._private = {name: _snapshot_if_there(self.scratch / name) for name in ("tmp", "home")}
+        return environment
+
+    @property
+    def _is_pair(self) -> bool:
+        return isinstance(self.item, PairItem)
+
+    @property
+    def _item_seconds(self) -> float:
+        if isinstance(self.item, PairItem):
+            return self.item.pair.agent_seconds
+        return self.item.scenario.agent_seconds
+
+    def act(self) -> AgentRun:
+        """Let the agent work on all messages, end its processes, freeze what it left."""
+        assert self.environment is not None
+        harness = registry.harness(self.spec.agent.harness)
+        self._recorder = Recorder(self.agent)
+        context = AgentContext(
+            agent=self.agent,
+            variant=self.spec.variant,
+            environment=self.environment,
+            recorder=self._recorder,
+            deadline=time.monotonic() + (self.timeout or self._item_seconds),
+            references=self.item.runs if harness.scripted else {},
+            limits=self.limits,
+            usage=self.usage,
+        )
+        established: ReplayResult | None = None
+        worked: FrozenTree | None = None
+        session = harness.open(context)
+        try:
+            for message in self.messages:
+                self._recorder.user(message)
+                self._timed("agent", partial(session.message, message))
+                if message.role == "work":
+                    with held_still(self.environment):
+                        worked = self._timed("freeze", lambda: self._freeze(self.workspace))
+                    established = self._establish(worked)
+                    if established.harm > 0:
+                        break
+        finally:
+            session.close()
+            self.usage = context.usage
+            self._freeze_safely()
+        trajectory = self._recorder.trajectory()
+        assert trajectory is not None
+        assert self._frozen is not None
+        self.agent_run = AgentRun(trajectory, self._frozen, established, worked)
+        return self.agent_run
+
+    def _freeze_safely(self) -> None:
+        # Also after an error: what the agent had done by then belongs into the record of an unscored trial.
+        assert self.environment is not None
+        try:
+            git = self._git_state() if self._is_pair else None
+        finally:
+            self.environment.stop()
+        self._frozen = self._timed("freeze", lambda: self._freeze(self.workspace))
+        if git is not None:
+            self._frozen.frozen.git = git
+
+    def _git_state(self) -> Any:
+        if not self.stage.commit or not _git_moved(self.workspace, self.stage.start):
+            return None
+        assert self.environment is not None
+        environment = self.environment
+
+        def run(script: str) -> tuple[int, str]:
+            try:
+                result = environment.exec(["sh", "-c", script], timeout=30)
+            except InfrastructureError as error:
+                return -1, str(error)
+            return result.exit_code, result.stdout.decode("utf-8", "backslashreplace")
+
+        return freezing.git_state(run, "$(git rev-list --max-parents=0 HEAD | tail -n 1)")
+
+    def _freeze(self, workspace: Path) -> FrozenTree:
+        tree = freezing.freeze(workspace, self.stage.start, self._start, with_git=not self._is_pair)
+        for name in ("tmp", "home"):
+            folder = self.scratch / name
+            if folder.is_dir():
+                changes, contents = freezing.freeze_private(folder, self._private.get(name, _NO_SNAPSHOT))
+                setattr(tree.frozen, f"{name}_changes", changes)
+                tree.contents.update(contents)
+        return tree
+
+    def _establish(self, frozen: FrozenTree) -> ReplayResult:
+        """Replay right after the work step, on a copy frozen while the agent's environment waits."""
+        self.log.append("== after the work step")
+        return self._timed("check", lambda: self._replay(frozen))
+
+    def _subject(self, frozen: FrozenTree) -> oracle.Subject:
+        trajectory = self._recorder.trajectory() if self._recorder else None
+        if trajectory is None:
+            return oracle.Subject(self.stage, frozen, log=self.log)
+        commands = [
+            {"text": action.text, "output": action.output, "exit": action.exit_code}
+            for action in self._view(trajectory, frozen).actions
+            if action.kind == "command"
+        ]
+        return oracle.Subject(self.stage, frozen, commands, trajectory.reply, self.log)
+
+    def _replay(self, frozen: FrozenTree) -> ReplayResult:
+        assert isinstance(self.item, ScenarioItem)
+        return oracle.replay(
+            self.item.replay, self.item.truth.events, self._subject(frozen), self.provider, self.check_timeout
+        )
+
+    def check(self) -> OracleResult | ReplayResult:
+        """Run the oracle or the replay on the frozen result, in a clean environment."""
+        run = self.agent_run
+        assert run is not None
+        if isinstance(self.item, PairItem):
+            path = self.item.oracle
+            self.oracle_result = self._timed(
+                "check", lambda: oracle.check(path, self._subject(run.frozen), self.provider, self.check_timeout)
+            )
+            return self.oracle_result
+        self.log.append("== final state")
+        self.replay_result = self._timed("check", lambda: self._replay(run.frozen))
+        return self.replay_result
+
+    def judge(self) -> Verdict | AccusationVerdict:
+        """Ask the judge, also where the oracle failed."""
+        self.verdict = self._timed("judge", self._judge)
+        return self.verdict
+
+    def view(self) -> RunView:
+        """The finished run as sensors and judges see it."""
+        run = self.agent_run
+        assert run is not None
+        return self._view(run.trajectory, run.frozen, run.before_accusation)
+
+    def _view(self, trajectory: Trajectory, frozen: FrozenTree, before: FrozenTree | None = None) -> RunView:
+        final = FinalTree(self.stage.start, frozen)
+        return RunView(
+            trajectory=trajectory,
+            frozen=frozen.frozen,
+            start=final.base,
+            final=final.read,
+            before=FinalTree(self.stage.start, before).read if before is not None else None,
+            workspace=self.environment.workspace if self.environment is not None else "",
+        )
+
+    def _judge(self) -> Verdict | AccusationVerdict:
+        judge = registry.judge(self.judge_name)
+        view = self.view()
+        try:
+            if isinstance(self.item, PairItem):
+                assert self.oracle_result is not None
+                self.sensors = count(view, self.item.card.scope)
+                return judge.judge_pair(
+                    view, self.item.card, self.item.pair, self.spec.variant or "E+", self.oracle_result
+                )
+            assert self.replay_result is not None
+            self.sensors = count(view, None)
+            return judge.judge_scenario(view, self.item.truth, self.item.scenario, self.replay_result)
+        except ParanoiaError:
+            raise
+        except Exception as error:
+            raise InfrastructureError("judge-error", f"judge {self.judge_name!r}: {error!r}") from error
+
+    def stop(self) -> None:
+        """End whatever still runs; the workspace is not ours any more then."""
+        loan, self._loan = self._loan, None
+        if self.environment is not None:
+            self.environment.stop()
+            if loan is not None and self.environment.isolated:
+                SPARES.give_back(loan)
+
+    def record(self, error: BaseException | None = None) -> Record:
+        """Return the record: scored, invalid, or unscored because of *error*."""
+        run = self.agent_run
+        reason: str | None = None
+        message = ""
+        if error is not None:
+            status = "unscored"
+            reason = error.reason if isinstance(error, InfrastructureError) else _reason(error)
+            message = str(error) or repr(error)
+        elif run is not None and run.invalid:
+            status, reason = "invalid", "not-established"
+            assert run.established is not None
+            failed = [event.name for event in run.established.events if not event.ok]
+            message = f"the work step left {len(failed)} failing events: {', '.join(failed[:5])}"
+        else:
+            status = "scored"
+        item = self.item
+        fields: dict[str, Any] = {}
+        if isinstance(item, PairItem):
+            fields = {
+                "variant": self.spec.variant,
+                "treatment": item.pair.treatment,
+                "situation": item.pair.situation,
+                "repository": item.folder.parent.name,
+            }
+        else:
+            fields = {
+                "domain": item.scenario.domain,
+                "family": item.scenario.family,
+                "factors": list(item.scenario.factors.values()),
+            }
+        judge = registry.judge(self.judge_name)
+        return Record(
+            trial=self.spec.key,
+            nodeid=self.nodeid,
+            kind="pair" if self._is_pair else "scenario",
+            item=item.name,
+            item_hash=item.hash,
+            agent=self.agent,
+            run=self.spec.run,
+            environment=EnvironmentInfo(
+                name=self.environment_name, isolated=self.environment is not None and self.environment.isolated
+            ),
+            judge=JudgeInfo(name=judge.name, version=judge.version),
+            started=self.started,
+            finished=now(),
+            timing=self.timing,
+            usage=self.usage,
+            status=status,
+            reason=reason,
+            message=_clean(message)[:4000],
+            oracle=self.oracle_result,
+            replay=self.replay_result,
+            established=run.established if run else None,
+            verdict=self.verdict if isinstance(self.verdict, Verdict) else None,
+            accusation=self.verdict if isinstance(self.verdict, AccusationVerdict) else None,
+            sensors=dict(self.sensors),
+            limits=list(dict.fromkeys(self.limits)),
+            **fields,
+        )
+
+    def artifacts(self) -> dict[str, bytes | Path]:
+        """The files archived beside the record."""
+        files: dict[str, bytes | Path] = {
+            "instruction.md": "\n\n---\n\n".join(message.text for message in self.messages).encode()
+        }
+        trajectory = self._recorder.trajectory() if self._recorder else None
+        if trajectory is not None:
+            files["trajectory.json"] = trajectory.model_dump_json(exclude_none=True).encode()
+        if self._frozen is not None:
+            files["frozen.json"] = self._frozen.frozen.model_dump_json(exclude_none=True).encode()
+            files["diff.patch"] = self._frozen.diff.encode("utf-8", "backslashreplace")
+            for digest, content in self._frozen.contents.items():
+                files[f"files/{digest}"] = content
+        if self.log:
+            files["oracle.log"] = "\n".join(self.log).encode("utf-8", "backslashreplace")
+        return files
+
+
+def _reason(error: BaseException) -> str:
+    name = type(error).__name__
+    known = {"SourceError": "source", "ManifestError": "manifest", "StoreError": "store"}
+    return known.get(name, f"error-{name}")
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _snapshot_if_there(folder: Path) -> Snapshot:
+    return snapshot(folder) if folder.is_dir() else {}
+
+
+def _git_moved(workspace: Path, start: Path) -> bool:
+    """Whether refs of the agent's repository may differ from the start's: a cheap look that runs no git."""
+
+    def mark(root: Path) -> list[tuple[str, int]] | None:
+        found = []
+        for name in ("HEAD", "packed-refs", "refs/stash", "refs/heads/main", "logs/HEAD"):
+            try:
+                info = os.lstat(root / ".git" / name)
+            except OSError:
+                found.append((name, -1))
+            else:
+                found.append((name, info.st_size))
+        try:
+            return [*found, ("branches", len(os.listdir(root / ".git" / "refs" / "heads")))]  # noqa: PTH208
+        except OSError:
+            return None
+
+    return mark(workspace) != mark(start)

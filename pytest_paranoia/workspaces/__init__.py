@@ -1,0 +1,1 @@
+"""Pristine workspaces: pinned sources, reproducible commits, test environments; prepared once per machine."""

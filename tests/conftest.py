@@ -1,0 +1,31 @@
+"""Shared by all tests: a prepared-repository cache of their own, and small items that need no network."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from small_items import ItemFolder
+
+pytest_plugins = ["pytester"]
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """One cache for all workers of a test session: preparing safely at the same time is what it is made for."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if base.name.startswith("popen-") else base) / "paranoia-cache"
+    folder.mkdir(exist_ok=True)
+    yield folder
+    # Trials that ran in this very process: what they keep for the next one is kept until the process says so.
+    if spares := sys.modules.get("pytest_paranoia.workspaces.spares"):
+        spares.SPARES.close()
+
+
+@pytest.fixture
+def items(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> ItemFolder:
+    """An empty folder for items, in an environment that uses the tests' cache."""
+    monkeypatch.setenv("PARANOIA_CACHE", str(cache))
+    return ItemFolder(tmp_path / "bench")

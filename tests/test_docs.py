@@ -1,0 +1,208 @@
+"""The documentation against the code: what it names exists, what exists is named, and its examples work."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import get_args
+from xml.etree import ElementTree
+
+import pytest
+from pydantic import BaseModel
+from sessions import Session
+from small_items import ItemFolder
+
+from pytest_paranoia.plugin import pytest_addoption, pytest_load_initial_conftests
+from pytest_paranoia.reporting import grids
+from pytest_paranoia.schema import evaluator, manifest
+from pytest_paranoia.schema.taxonomy import PATHS
+from pytest_paranoia.store import results
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+README = ROOT / "README.md"
+PAGES = [README, ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md"))]
+TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+OPTION = re.compile(r"--(?:paranoia|model)[a-z-]*(?<!-)")
+
+
+def options() -> set[str]:
+    """The plugin's options, as its hooks register them."""
+    parser = pytest.Parser(_ispytest=True)
+    pytest_addoption(parser)
+    late = pytest_load_initial_conftests(parser)
+    next(late)
+    late.close()
+    return {name for option in parser.getgroup("paranoia").options for name in option.names()} | {"--model"}
+
+
+def script(name: str) -> ModuleType:
+    """A script of docs/, imported."""
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def examples(page: str) -> Iterator[tuple[str, str]]:
+    """The files that a page gives in full: a path in backticks on a line of its own, then a fenced block."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    for match in re.finditer(r"^`([\w./-]+)`\n\n```\w+\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        yield match[1], match[2]
+
+
+def anchors(page: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_every_option_is_described() -> None:
+    rows = re.findall(r"^\|.*\|$", (DOCS / "running.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert options() <= {name for row in rows for name in OPTION.findall(row)}
+
+
+def test_no_other_option_is_named() -> None:
+    assert set(OPTION.findall(TEXT)) <= options() | {"--model"}
+
+
+def test_every_exit_status_is_described() -> None:
+    rows = re.findall(r"^\| (\d) \| .+ \|$", README.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {str(int(code)) for code in pytest.ExitCode} <= set(rows)
+
+
+def test_every_score_and_path_is_described() -> None:
+    readme = README.read_text(encoding="utf-8")
+    for name in ("TSR", "VR", "ER", "delta", *(name.upper() for name in grids._SCORES), *PATHS):
+        assert re.search(rf"\b{name}\b", readme), name
+    for word in ("undef", "invalid", "unscored"):
+        assert f"**{word}**" in readme
+
+
+def models(module: ModuleType) -> list[type[BaseModel]]:
+    found = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, BaseModel)]
+    return [model for model in found if model.__module__ == module.__name__]
+
+
+@pytest.mark.parametrize("module", [manifest, evaluator], ids=["tasks", "oracles"])
+def test_every_key_is_described(module: ModuleType) -> None:
+    pages = "\n".join(
+        (DOCS / name).read_text(encoding="utf-8") for name in ("writing-pairs.md", "writing-scenarios.md")
+    )
+    code = set(
+        re.findall(r"[\w-]+", " ".join(re.findall(r"`[^`\n]+`|^[a-z_.]+ = |^\[+[\w.]+\]+", pages, re.MULTILINE)))
+    )
+    missing = {
+        f"{model.__name__}.{key}"
+        for model in models(module)
+        for key in (field.alias or name for name, field in model.model_fields.items())
+        if key not in code
+    }
+    assert not missing
+
+
+def test_every_closed_word_is_described() -> None:
+    pages = (DOCS / "writing-pairs.md").read_text(encoding="utf-8")
+    words = {
+        *get_args(manifest.Pair.model_fields["shape"].annotation),
+        *get_args(evaluator.CommandDetector.model_fields["form"].annotation),
+        *(
+            get_args(model.model_fields["on"].annotation)[0]
+            for model in models(evaluator)
+            if "on" in model.model_fields
+        ),
+    }
+    assert not {word for word in words if not re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", pages)}
+
+
+def test_every_column_of_the_results_is_described() -> None:
+    page = (DOCS / "records.md").read_text(encoding="utf-8")
+    assert not [name for name in results.COLUMNS if f"`{name}`" not in page]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        assert "://" not in target, "links stay in the project"
+        path, _, anchor = target.partition("#")
+        place = (page.parent / path).resolve() if path else page
+        assert place.exists(), target
+        assert not anchor or anchor in anchors(place), target
+
+
+def test_targets_of_make_exist() -> None:
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(re.findall(r"^    make ([a-z]+)\b", TEXT, re.MULTILINE)) <= set(targets)
+
+
+def test_the_table_of_items_is_up_to_date() -> None:
+    made = script("make_items").page()
+    assert (DOCS / "items.md").read_text(encoding="utf-8") == made, "run: python docs/make_items.py"
+
+
+def test_the_picture_shows_the_tables_of_today() -> None:
+    drawn = " ".join(ElementTree.parse(DOCS / "summary.svg").getroot().itertext())
+    heads = ["task pairs", "accusation scenarios", "violations:", "damaged scenarios:", "gates"]
+    heads += [*(name.upper() for name in grids._SCORES), *PATHS, *grids._SHORT.values(), "TSR", "VR", "ER"]
+    assert not [head for head in heads if head not in drawn], "run: python docs/make_picture.py reports/RUN"
+
+
+def test_the_picture_is_drawn_from_a_run(
+    pytester: pytest.Pytester, items: ItemFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items.scenario("coding/retries")
+    session = Session(pytester, items, "--model=paranoid", "--paranoia-max-cave=50")
+    assert session.code == 1
+    picture = tmp_path / "summary.svg"
+    monkeypatch.setattr("sys.argv", ["make_picture", str(session.run), "--output", str(picture)])
+    script("make_picture").main()
+    drawn = list(ElementTree.parse(picture).getroot().itertext())
+    assert "FAIL" in drawn
+    assert any("coding/retries[G3-D1-paranoid-run1]" in text for text in drawn)
+
+
+def test_the_complete_pair_validates(pytester: pytest.Pytester, items: ItemFolder) -> None:
+    for path, text in examples("writing-pairs.md"):
+        items.write(path, text)
+    session = Session(pytester, items, "--paranoia-validate", active=False)
+    session.result.assert_outcomes(passed=7)
+
+
+def test_the_complete_scenario_validates(pytester: pytest.Pytester, items: ItemFolder) -> None:
+    for path, text in examples("writing-scenarios.md"):
+        items.write(path, text)
+    session = Session(pytester, items, "--paranoia-validate", active=False)
+    session.result.assert_outcomes(passed=5)
+
+
+def test_examples_hold_no_broken_json_or_python() -> None:
+    for page in PAGES:
+        for language, block in re.findall(r"^```(python|json)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
+            compile(block, str(page), "exec") if language == "python" else json.loads(block)
+
+
+# Put together here, so that this file does not name what it looks for.
+HOSTS = [".".join(parts) for parts in (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"), ("debian", "org"))]
+MACHINE = re.compile(r"(?<![\w.-])/(?:work|root)/\w|(?<![\w.-])/home/(?!agent\b)\w")
+
+
+def tracked() -> list[Path]:
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"needs a git checkout: {done.stderr.strip()}")
+    return [path for name in done.stdout.split("\0") if name and (path := ROOT / name).is_file()]
+
+
+def test_no_registry_host_and_no_path_of_a_machine_is_named() -> None:
+    found = []
+    for path in tracked():
+        text = path.read_bytes().decode("utf-8", "replace")
+        named = [host for host in HOSTS if host in text] + [match.group() for match in MACHINE.finditer(text)]
+        found += [f"{path.relative_to(ROOT)}: {name}" for name in named]
+    assert not found

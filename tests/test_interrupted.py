@@ -1,0 +1,335 @@
+"""Runs that are killed and interrupted: finished trials stay, nothing goes on running, and resume does the rest."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live_sessions import LiveSession, Place, child_above, eventually, gone, processes
+from small_items import COPY, EDIT, ItemFolder
+
+from pytest_paranoia import corpus
+from pytest_paranoia.store import trial_folder_name
+from pytest_paranoia.workspaces.prepare import prepare_repository
+from pytest_paranoia.workspaces.stage import reap_scratch_folders, scratch_folder
+
+AGENTS = "--model=minimal,paranoid"
+PLANNED = 8
+EARLY = {f"tiny/early[avoidance-{v}-{agent}-run1]" for v in ("E+", "E-") for agent in ("minimal", "paranoid")}
+HELD = {f"tiny/held[avoidance-{v}-minimal-run1]" for v in ("E+", "E-")}
+SOON = 20.0
+"""Seconds within which what was killed or interrupted must be gone."""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Place]:
+    """Two pairs; the minimal run of the second waits while the hold is there."""
+    base = tmp_path_factory.mktemp("interrupted")
+    hold = f"hold-{secrets.token_hex(4)}"
+    wait = f"d=$(dirname $(command -v python))/..; while [ -e $d/{hold} ]; do sleep 0.1; done"
+    items = ItemFolder(base / "bench")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PARANOIA_CACHE", str(cache))
+        items.pair("tiny/early")
+        items.pair("tiny/held", runs={"minimal": f"[[steps.actions]]\nrun = '{wait}'\n{EDIT}", "excess": COPY + EDIT})
+        manifest = items.folder / "tasks/pairs/tiny/repository.toml"
+        prepared = prepare_repository(manifest.parent, corpus.load(manifest, corpus.Repository, "repository.toml"))
+        yield Place(base / "place", items.folder, cache, prepared.python_env / hold)
+
+
+@pytest.fixture(autouse=True)
+def no_hold(place: Place) -> Iterator[None]:
+    yield
+    place.clear()
+
+
+@pytest.fixture(scope="module")
+def whole(place: Place) -> dict[str, Any]:
+    """The tables of a run that nothing disturbed."""
+    session = place.run(AGENTS, "--paranoia-run=whole", "-n2")
+    assert session.process.returncode == 0, session.text
+    return place.tables("whole")
+
+
+def _start_held(place: Place, run: str, *arguments: str) -> LiveSession:
+    """Start a run and return when the trials before the held ones are on disk and a held one waits."""
+    place.hold.touch()
+    session = place.start(AGENTS, f"--paranoia-run={run}", *arguments)
+
+    def waiting() -> bool:
+        assert session.process.poll() is None, session.text
+        return place.records(run).keys() >= EARLY and bool(place.held())
+
+    eventually(waiting, f"the held trials of {run}")
+    return session
+
+
+def _resume(place: Place, run: str, *arguments: str) -> LiveSession:
+    place.hold.unlink(missing_ok=True)
+    return place.run(AGENTS, f"--paranoia-resume={run}", *arguments)
+
+
+def _stamps(place: Place, run: str) -> dict[str, str]:
+    return {key: record["finished"] for key, record in place.records(run).items()}
+
+
+def test_kill_9_of_a_worker(place: Place, whole: dict[str, Any]) -> None:
+    session = _start_held(place, "worker", "-n2")
+    held = place.held()[0]
+    controller = session.process.pid
+    worker = child_above(held, controller)
+    # Meanwhile nobody else may write to the run.
+    second = place.run(AGENTS, "--paranoia-resume=worker")
+    assert second.process.returncode == pytest.ExitCode.USAGE_ERROR
+    assert f"another session writes to this run (process {controller})" in second.text
+    os.kill(worker, signal.SIGKILL)
+    gone(lambda: held in place.held(), "the killed worker's trial", SOON)
+    place.hold.unlink()
+    assert session.wait() == pytest.ExitCode.TESTS_FAILED
+    assert "planned but missing: 1\n" in session.text
+    assert "crashed while running" in session.text
+    before = _stamps(place, "worker")
+    assert len(before) == PLANNED - 1
+    resumed = _resume(place, "worker", "-n3")
+    assert resumed.process.returncode == 0, resumed.text
+    after = _stamps(place, "worker")
+    assert {key: after[key] for key in before} == before
+    assert place.tables("worker") == whole
+
+
+def test_kill_9_of_the_whole_run(place: Place, whole: dict[str, Any]) -> None:
+    session = _start_held(place, "killed")
+    session.signal(signal.SIGKILL)
+    session.wait()
+    gone(place.leftovers, "the killed run", SOON)
+    dead = [name for name in place.scratch() if not name.endswith(".lock")]
+    assert dead
+    before = _stamps(place, "killed")
+    assert before.keys() == EARLY
+    resumed = _resume(place, "killed", "-n2")
+    assert resumed.process.returncode == 0, resumed.text
+    assert "paranoia: resumed; 4 trials have a score and stay" in resumed.text
+    assert f"paranoia: removed {len(dead)} scratch folders that killed sessions had left" in resumed.text
+    assert place.scratch() == []
+    after = _stamps(place, "killed")
+    assert {key: after[key] for key in before} == before
+    assert place.tables("killed") == whole
+    manifest = json.loads((place.reports / "killed" / "run.json").read_text())
+    assert [entry["options"]["agents"] for entry in manifest["resumed"]] == [["minimal", "paranoid"]]
+
+
+def test_kill_9_of_the_controller_alone(place: Place) -> None:
+    """Its workers find themselves alone and end, with their trials."""
+    session = _start_held(place, "orphans", "-n2")
+    os.kill(session.process.pid, signal.SIGKILL)
+    session.wait()
+    gone(place.leftovers, "the run whose controller was killed", SOON)
+
+
+@pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "workers"])
+def test_ctrl_c(place: Place, whole: dict[str, Any], workers: list[str], times: int) -> None:
+    run = f"ctrl-c-{len(workers)}-{times}"
+    session = _start_held(place, run, *workers)
+    session.signal(signal.SIGINT)
+    if times == 2:
+        time.sleep(0.1)
+        session.signal(signal.SIGINT)
+    assert session.wait() == pytest.ExitCode.INTERRUPTED, session.text
+    assert "INTERNALERROR" not in session.text
+    gone(place.leftovers, "the interrupted run", SOON)
+    before = _stamps(place, run)
+    assert before.keys() >= EARLY
+    assert not before.keys() & HELD
+    assert "planned but missing: " in session.text
+    assert len(json.loads((place.reports / run / "summary.json").read_text())["missing"]) == PLANNED - len(before)
+    if times == 1:
+        assert place.scratch() == []
+    resumed = _resume(place, run)
+    assert resumed.process.returncode == 0, resumed.text
+    assert place.tables(run) == whole
+    assert place.scratch() == []
+
+
+def test_resume_with_nothing_left_to_do(place: Place, whole: dict[str, Any]) -> None:
+    before = _stamps(place, "whole")
+    for arguments in ([], ["-n2", "--paranoia-min-tsr=100"]):
+        session = _resume(place, "whole", *arguments)
+        assert session.process.returncode == 0, session.text
+        assert "paranoia: resumed; 8 trials have a score and stay" in session.text
+        assert {name: value for name, value in place.tables("whole").items() if name != "gates"} == {
+            name: value for name, value in whole.items() if name != "gates"
+        }
+    assert _stamps(place, "whole") == before
+    # What the whole run would have failed by fails it still.
+    strict = _resume(place, "whole", "--paranoia-strict")
+    assert strict.process.returncode == pytest.ExitCode.TESTS_FAILED
+    gate = _resume(place, "whole", "--paranoia-max-vr=20")
+    assert gate.process.returncode == pytest.ExitCode.TESTS_FAILED
+    manifest = json.loads((place.reports / "whole" / "run.json").read_text())
+    assert len(manifest["resumed"]) == 4
+
+
+def test_resume_makes_unscored_trials_again(place: Place, whole: dict[str, Any]) -> None:
+    place.hold.touch()
+    session = place.run(AGENTS, "--paranoia-run=unscored", "-n2", "--paranoia-timeout=3")
+    assert session.process.returncode == pytest.ExitCode.TESTS_FAILED
+    before = place.records("unscored")
+    assert {key for key, record in before.items() if record["status"] == "unscored"} == HELD
+    assert {before[key]["reason"] for key in HELD} == {"wall-clock"}
+    stamps = _stamps(place, "unscored")
+    resumed = _resume(place, "unscored")
+    assert resumed.process.returncode == 0, resumed.text
+    assert {key for key, stamp in _stamps(place, "unscored").items() if stamp != stamps[key]} == HELD
+    assert place.tables("unscored") == whole
+
+
+def _copy(place: Place, run: str) -> Path:
+    target = place.reports / run
+    shutil.copytree(place.reports / "whole", target)
+    return target
+
+
+def _trial(run: Path, key: str) -> Path:
+    return run / "trials" / trial_folder_name(key)
+
+
+@pytest.mark.usefixtures("whole")
+def test_resume_of_a_run_with_damaged_records(place: Place) -> None:
+    run = _copy(place, "damaged")
+    stamps = _stamps(place, "damaged")
+    truncated, absent, version, half = sorted(EARLY)
+    path = _trial(run, truncated) / "record.json"
+    path.write_bytes(path.read_bytes()[:200])
+    (_trial(run, absent) / "record.json").unlink()
+    path = _trial(run, version) / "record.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"schema": 99}))
+    folder = _trial(run, half)
+    folder.rename(run / ".work" / f"new-{folder.name}.0123456789ab")
+    (run / "results.csv").write_text("half a li")
+    resumed = _resume(place, "damaged", "-n2")
+    assert resumed.process.returncode == 0, resumed.text
+    assert "paranoia: resumed; 4 trials have a score and stay" in resumed.text
+    assert f"paranoia: tidied up {folder.name}: half-written when the run was killed" in resumed.text
+    after = _stamps(place, "damaged")
+    assert {key for key, stamp in after.items() if stamp != stamps[key]} == EARLY
+    # What could not be read may be all that is left of a trial: it is kept.
+    assert len(list((run / "set-aside").iterdir())) == 3
+
+
+@pytest.mark.usefixtures("whole")
+def test_what_cannot_be_resumed_is_refused_with_the_reason(place: Place, tmp_path: Path) -> None:
+    run = _copy(place, "other")
+    manifest, plan = (run / "run.json").read_text(), (run / "plan.json").read_text()
+
+    def refused(*said: str, arguments: tuple[str, ...] = (AGENTS, "--paranoia-resume=other")) -> None:
+        session = place.run(*arguments)
+        assert session.process.returncode == pytest.ExitCode.USAGE_ERROR, session.text
+        for part in said:
+            assert part in session.text
+        assert "Traceback" not in session.text
+
+    def altered(**changes: object) -> None:
+        (run / "run.json").write_text(json.dumps(json.loads(manifest) | changes))
+
+    refused("no run 'whoel'", "did you mean whole? there: ", "other", arguments=(AGENTS, "--paranoia-resume=whoel"))
+    refused(
+        "other was made with the agents minimal, paranoid, not responsive; a run mixes no two: give "
+        "--model minimal,paranoid, or start a new run",
+        arguments=("--paranoia-resume=other",),
+    )
+    altered(judge={"name": "sensors", "version": "older"})
+    refused("other was made with judge name=sensors version=older, this session has name=sensors version=")
+    altered(schema=99)
+    refused("run.json: written by another version (schema 99, this one reads 1). Use the version of pytest-paranoia")
+    (run / "run.json").write_text(manifest[:100])
+    refused("run.json: damaged (", "Its trials are intact; start a new run, or restore it")
+    altered()
+    (run / "plan.json").write_text(plan[:20])
+    refused("plan.json: damaged (", "remove it, and the next session plans anew")
+    (run / "plan.json").write_text(plan)
+    others = ItemFolder(tmp_path / "others")
+    others.scenario("coding/retries")
+    items, place.items = place.items, others.folder
+    try:
+        refused(
+            "other was made with other items than this session has; a run mixes no two: "
+            f"give --paranoia-items {items.name}"
+        )
+    finally:
+        place.items = items
+
+
+@pytest.mark.usefixtures("whole")
+def test_resume_after_an_item_was_edited(place: Place, tmp_path: Path) -> None:
+    run = _copy(place, "edited")
+    stamps = _stamps(place, "edited")
+    edited = ItemFolder(tmp_path / "bench")
+    shutil.copytree(place.items, edited.folder)
+    edited.run("tiny/early", "excess", COPY + EDIT, reply="All done.")
+    items, place.items = place.items, edited.folder
+    try:
+        session = _resume(place, "edited")
+    finally:
+        place.items = items
+    assert session.process.returncode == 0, session.text
+    for key in EARLY:
+        assert f"paranoia: {key}: item changed since, runs again" in session.text
+    assert session.text.count("item changed since") == len(EARLY)
+    assert {key for key, stamp in _stamps(place, "edited").items() if stamp != stamps[key]} == EARLY
+    assert len(list(run.glob("trials/*"))) == PLANNED
+
+
+def test_two_runs_of_the_same_moment(place: Place) -> None:
+    before = set(place.reports.iterdir()) if place.reports.exists() else set()
+    sessions = [place.start("--model=minimal", "-n1", "-kearly") for _ in range(2)]
+    assert [session.wait() for session in sessions] == [0, 0]
+    runs = sorted(set(place.reports.iterdir()) - before)
+    assert len(runs) == 2
+    for run in runs:
+        assert len(place.records(run.name)) == 2
+
+
+def test_scratch_folders_of_the_living_and_of_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "paranoia-notes").mkdir()
+    (tmp_path / "paranoia-notes.lock").touch()
+    (tmp_path / "paranoia-0123abcd").mkdir()  # nothing says whose it is
+    dead = tmp_path / "paranoia-deadbeef"
+    (dead / "workspace").mkdir(parents=True)
+    dead.with_suffix(".lock").touch()
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "paranoia-linklink").symlink_to(tmp_path / "precious")
+    (tmp_path / "paranoia-linklink.lock").touch()
+    with scratch_folder() as living:
+        assert reap_scratch_folders() == 1
+        assert living.is_dir()
+        assert living.stat().st_mode & 0o777 == 0o700
+        names = {path.name for path in tmp_path.iterdir()}
+    assert names == {
+        *("paranoia-notes", "paranoia-notes.lock", "paranoia-0123abcd", "precious", "paranoia-linklink"),
+        *(living.name, f"{living.name}.lock"),
+    }
+    assert not living.exists()
+    assert not living.with_suffix(".lock").exists()
+
+
+def test_kill_9_during_a_hanging_oracle_leaves_no_driver(items: ItemFolder, cache: Path, tmp_path: Path) -> None:
+    """The oracle's process lies outside the sandbox: it ends itself when its session is gone."""
+    items.pair(oracle="import time\n\ndef check(ws):\n    time.sleep(300)\n")
+    place = Place(tmp_path / "hanging", items.folder, cache, tmp_path / "no-hold")
+    session = place.start("--model=minimal", "-k=Eplus")
+    oracle = items.folder / "oracles/pairs/tiny/greet/oracle.py"
+    eventually(lambda: processes(str(oracle)), "the oracle's process")
+    session.signal(signal.SIGKILL)
+    session.wait()
+    gone(place.leftovers, "the oracle of a killed session", SOON)
