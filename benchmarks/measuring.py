@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median as median
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -65,13 +66,6 @@ def rounds(count: int, *kinds: Callable[[], Sample]) -> list[list[Sample]]:
             if number:
                 found.append(sample)
     return samples
-
-
-def median(values: Sequence[float]) -> float:
-    """Return the median. Not that of the standard library, which a file beside this one hides."""
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 class Bounds:

@@ -1,4 +1,4 @@
-"""The ``paranoia`` command: ``prepare`` builds everything that runs use offline; the others work on finished runs.
+"""The ``paranoia`` command: ``prepare``, ``agents`` and ``models`` set a machine up, the others work on finished runs.
 
 Exit codes: see :mod:`pytest_paranoia.commands`.
 """
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_paranoia import __version__
-from pytest_paranoia.commands import base, compare, export, plan, report, runs
+from pytest_paranoia.commands import agents, base, compare, export, models, plan, report, runs
 from pytest_paranoia.corpus import content_root, load
 from pytest_paranoia.errors import ManifestError, ParanoiaError
 from pytest_paranoia.schema.manifest import Repository
@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     prepare.add_argument("-v", "--verbose", action="store_true", help="show what the tools said about a failure")
     prepare.set_defaults(run=_run_prepare)
-    for command in (report, compare, export, plan, runs):
+    for command in (agents, models, report, compare, export, plan, runs):
         command.register(commands)
     return parser
 

@@ -6,15 +6,17 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_paranoia import corpus, registry, resuming
+from pytest_paranoia.agents.models import refuse_incomplete
 from pytest_paranoia.collection import EVIDENCE, TrialItem
 from pytest_paranoia.corpus import PairItem
-from pytest_paranoia.errors import ParanoiaError
+from pytest_paranoia.errors import InfrastructureError, ParanoiaError
 from pytest_paranoia.interrupts import Interrupts
 from pytest_paranoia.metrics.gates import Gate
 from pytest_paranoia.reporting import junit, outputs, terminal
@@ -24,6 +26,7 @@ from pytest_paranoia.store import RunDirectory, RunManifest, RunSummary, StoreEr
 from pytest_paranoia.workspaces.stage import reap_scratch_folders
 
 if TYPE_CHECKING:
+    from pytest_paranoia.relay.client import Relay
     from pytest_paranoia.session import Paranoia
 
 
@@ -40,8 +43,10 @@ class Controller:
         self._internal: str | None = None
         self._unwritten: str | None = None
         self._made = outputs.Made()
+        self._told = False
         self._interrupts = Interrupts()
         self._reaped = 0
+        self._relay: Relay | None = None
 
     @property
     def _records(self) -> bool:
@@ -54,11 +59,31 @@ class Controller:
         """Make or reopen the run directory, before xdist starts its workers."""
         if not self._records:
             return
+        refuse_incomplete(self._settings.agents, registry.harness)
+        self._start_relay()
         try:
             self._paranoia.run = self._resume() if self._settings.resume else self._create()
         except StoreError as error:
             raise pytest.UsageError(str(error)) from None
         self._reaped = reap_scratch_folders()
+
+    def _start_relay(self) -> None:
+        settings = self._settings
+        if all(registry.harness(agent.harness).calls_from is None for agent in settings.agents):
+            return
+        from pytest_paranoia.relay.client import Relay
+        from pytest_paranoia.relay.settings import Settings as RelaySettings
+
+        prices = str(settings.prices) if settings.prices else None
+        chosen = RelaySettings(max_cost=settings.max_cost, prices=prices)
+        if settings.retry_seconds is not None:
+            chosen = replace(chosen, retry_seconds=settings.retry_seconds)
+        try:
+            self._relay = Relay.start(chosen)
+        except InfrastructureError as error:
+            option = "--paranoia-prices: " if settings.prices and str(settings.prices) in str(error) else ""
+            raise pytest.UsageError(f"{option}{error}") from None
+        self._paranoia.relay = self._relay.address
 
     def _manifest(self) -> RunManifest:
         settings = self._settings
@@ -109,7 +134,12 @@ class Controller:
         """Hand the run directory and the finished trials to an xdist worker, as one JSON string."""
         run = self._paranoia.run
         plan = sorted(self._paranoia.plan) if self._paranoia.plan is not None else None
-        handed = {"run": str(run.path.resolve()) if run else None, "done": sorted(self._paranoia.done), "plan": plan}
+        handed = {
+            "run": str(run.path.resolve()) if run else None,
+            "done": sorted(self._paranoia.done),
+            "plan": plan,
+            "relay": self._paranoia.relay,
+        }
         node.workerinput[WORKER_KEY] = json.dumps(handed)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -252,6 +282,8 @@ class Controller:
     def pytest_unconfigure(self) -> Any:
         """Add the readable output to the JUnit file once pytest has written it, and release the run."""
         path = self._config.option.xmlpath if hasattr(self._config.option, "xmlpath") else None
+        for line in () if self._told else self._wrongs():
+            print(line, file=sys.stderr)  # whoever asked for no summary hears of these all the same
         try:
             if path and self._summary is not None and Path(path).is_file():
                 junit.complete(Path(path), self._summary)
@@ -259,29 +291,38 @@ class Controller:
             # The report itself is complete; what is missing is a reader's convenience.
             print(f"paranoia: {error}", file=sys.stderr)
         finally:
+            if self._relay is not None:
+                self._relay.close()
             if self._paranoia.run is not None:
                 self._paranoia.run.close()
         return (yield)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the tables."""
+        terminalreporter.ensure_newline()
         if self._settings.validate:
             _show_evidence(terminalreporter)
         elif self._internal:
             terminalreporter.section("paranoia", sep="=")
             terminalreporter.line(f"no summary: {self._internal}", red=True)
-        elif self._summary is not None:
+        elif self._summary is not None and not terminalreporter.no_summary:
             terminalreporter.section("paranoia", sep="=")
             writer = terminalreporter._tw
             encoding = getattr(writer._file, "encoding", None) or "ascii"
-            for line in terminal.lines(self._summary, _colours(writer), encoding=encoding):
+            width = writer.fullwidth
+            for line in terminal.lines(self._summary, _colours(writer), encoding=encoding, width=width):
                 terminalreporter.write_line(line)
         for line in ("", *self._made.comparison) if self._made.comparison else ():
             terminalreporter.line(line)
-        for problem in self._made.problems:
-            terminalreporter.line(f"paranoia: could not make {problem}", red=True)
-        if self._unwritten:
-            terminalreporter.line(f"paranoia: results and summary are not on disk: {self._unwritten}", red=True)
+        for line in self._wrongs():
+            terminalreporter.line(line, red=True)
+        self._told = True
+
+    def _wrongs(self) -> list[str]:
+        """What went wrong at the end, for the summary, or for stderr where there is none."""
+        lines = [f"paranoia: could not make {problem}" for problem in self._made.problems]
+        lost = self._unwritten
+        return [*lines, f"paranoia: results and summary are not on disk: {lost}"] if lost else lines
 
 
 def _show_evidence(terminalreporter: pytest.TerminalReporter) -> None:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_paranoia import corpus, registry
+from pytest_paranoia.acting import Instructions
+from pytest_paranoia.agents import replaying
+from pytest_paranoia.agents.models import ModelRegistry
+from pytest_paranoia.errors import ManifestError
 from pytest_paranoia.plugin import GATES
+from pytest_paranoia.relay.contract import Caps
 from pytest_paranoia.reporting import outputs
 from pytest_paranoia.reporting.outputs import Outputs
 from pytest_paranoia.scoring.oracle import ORACLE_SECONDS
 
 if TYPE_CHECKING:
     from pytest_paranoia.agents.base import AgentChoice
+    from pytest_paranoia.gates.base import Gate as ToolGate
 
 BUILTIN = "builtin"
 DEFAULT_AGENTS = ("minimal", "responsive", "paranoid")
@@ -38,6 +47,12 @@ class Settings:
     validate: bool
     roots: tuple[corpus.ItemRoot, ...]
     agents: tuple[AgentChoice, ...]
+    instructions: Instructions | None
+    gate: type[ToolGate] | None
+    caps: Caps
+    max_cost: float | None
+    retry_seconds: float | None
+    prices: Path | None
     runs: int
     judge: str
     environment: str
@@ -55,6 +70,10 @@ class Settings:
         return {
             "items": [str(root.label) for root in self.roots],
             "agents": [agent.name for agent in self.agents],
+            "instructions": self.instructions.sha256 if self.instructions else None,
+            "gate": f"{self.gate.name} {self.gate.version}" if self.gate else None,
+            "trial_caps": asdict(self.caps),
+            "max_cost": self.max_cost,
             "runs": self.runs,
             "judge": self.judge,
             "environment": self.environment,
@@ -79,10 +98,21 @@ def parse(config: pytest.Config) -> Settings:
     if runs is not None and runs < 1:
         raise pytest.UsageError(f"--paranoia-runs: {runs} given, expected a whole number of at least 1")
     reports = config.invocation_params.dir / (option("paranoia_reports") or "reports")
+    agents = _agents(option, config)
     return Settings(
         validate=validate,
         roots=_roots(option("paranoia_items"), config),
-        agents=_agents(option("paranoia_model")),
+        agents=agents,
+        instructions=_instructions(option("paranoia_instructions"), config, agents),
+        gate=_gate(option("paranoia_gate"), config),
+        caps=Caps(
+            requests=_above_zero(option, "trial-requests"),
+            tokens=_above_zero(option, "trial-tokens"),
+            cost=_above_zero(option, "trial-cost"),
+        ),
+        max_cost=_above_zero(option, "max-cost"),
+        retry_seconds=_above_zero(option, "retry-seconds"),
+        prices=_file(option("paranoia_prices"), "--paranoia-prices", config),
         runs=runs or 1,
         judge=registry.known("judge", option("paranoia_judge") or "sensors", "--paranoia-judge"),
         environment=registry.known("environment", option("paranoia_environment") or "local", "--paranoia-environment"),
@@ -97,11 +127,68 @@ def parse(config: pytest.Config) -> Settings:
     )
 
 
+def _above_zero(option: Any, name: str) -> Any:
+    number = option(f"paranoia_{name.replace('-', '_')}")
+    if number is not None and not 0 < number < float("inf"):
+        raise pytest.UsageError(f"--paranoia-{name}: {number} given, expected a number above 0")
+    return number
+
+
 def _seconds(option: Any, name: str) -> float | None:
     seconds: float | None = option(f"paranoia_{name.replace('-', '_')}")
     if seconds is not None and not seconds > 0:
         raise pytest.UsageError(f"--paranoia-{name}: {seconds} given, expected seconds above 0")
     return seconds
+
+
+def _file(name: str | None, option: str, config: pytest.Config) -> Path | None:
+    if name is None:
+        return None
+    path = config.invocation_params.dir / name
+    if not path.is_file():
+        found = "is no file" if path.exists() else "does not exist"
+        raise pytest.UsageError(f"{option}: {name} {found}")
+    return path
+
+
+def _instructions(name: str | None, config: pytest.Config, agents: Sequence[AgentChoice]) -> Instructions | None:
+    path = _file(name, "--paranoia-instructions", config)
+    if path is None:
+        return None
+    if all(registry.harness(agent.harness).scripted for agent in agents):
+        raise pytest.UsageError(
+            "--paranoia-instructions: the scripted agents read no instructions, so the file would seem to change "
+            "nothing; name a real agent with --model"
+        )
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise pytest.UsageError(f"--paranoia-instructions: {name} cannot be read as text in UTF-8: {error}") from None
+    if not text.strip():
+        raise pytest.UsageError(f"--paranoia-instructions: {name} is empty")
+    return Instructions(path.name, text, hashlib.sha256(text.encode()).hexdigest())
+
+
+def _gate(text: str | None, config: pytest.Config) -> type[ToolGate] | None:
+    if text is None:
+        return None
+    module, separator, name = text.partition(":")
+    if not (module and separator and name):
+        raise pytest.UsageError(f"--paranoia-gate: {text!r} given, expected MODULE:CLASS")
+    if (here := str(config.invocation_params.dir)) not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        gate = getattr(importlib.import_module(module), name)
+        made = gate()
+    except Exception as error:
+        raise pytest.UsageError(f"--paranoia-gate: {text} cannot be made: {error!r}") from error
+    lacking = [part for part in ("name", "version", "decide") if not hasattr(made, part)]
+    if not isinstance(gate, type) or lacking:
+        raise pytest.UsageError(
+            f"--paranoia-gate: {text} is no gate: expected a class with name, version and decide(request, view)"
+            + (f"; it lacks {', '.join(lacking)}" if lacking else "")
+        )
+    return gate
 
 
 def _gates(option: Any) -> list[Gate]:
@@ -142,11 +229,23 @@ def _roots(given: Sequence[str] | None, config: pytest.Config) -> tuple[corpus.I
     return tuple(roots)
 
 
-def _agents(given: Sequence[str] | None) -> tuple[AgentChoice, ...]:
-    names = [part.strip() for text in given or DEFAULT_AGENTS for part in text.split(",") if part.strip()]
+def _agents(option: Any, config: pytest.Config) -> tuple[AgentChoice, ...]:
+    names = [
+        part.strip() for text in option("paranoia_model") or DEFAULT_AGENTS for part in text.split(",") if part.strip()
+    ]
     if not names:
         raise pytest.UsageError("--model: no agent named; leave the option out for the scripted ones")
-    agents = [registry.agent(name) for name in names]
+    try:
+        models = ModelRegistry.read(_file(option("paranoia_models"), "--paranoia-models", config))
+    except ManifestError as error:
+        raise pytest.UsageError(f"--paranoia-models: {error}") from None
+    effort, turns = option("paranoia_effort"), _above_zero(option, "max-turns")
+    agents: list[AgentChoice] = []
+    for name in names:
+        if name.startswith("replay:"):
+            agents += replaying.agents(name.removeprefix("replay:"), config)
+        else:
+            agents.append(registry.agent(name, models, effort, turns))
     if repeated := sorted({agent.name for agent in agents if [a.name for a in agents].count(agent.name) > 1}):
         raise pytest.UsageError(f"--model: {', '.join(repeated)} named twice; use --paranoia-runs for repeated runs")
     return tuple(agents)

@@ -19,9 +19,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add(
         "--paranoia-model",
         **_MODELS,
-        help="agent: a scripted one (minimal, responsive, paranoid, scripted:RUN) or HARNESS:MODEL; "
-        "repeat or separate by commas (default: the three scripted agents)",
+        help="agent: a model of `paranoia models` (opus-5), HARNESS:MODEL[@PROVIDER or URL], a scripted one (minimal, "
+        "responsive, paranoid, scripted:RUN) or replay:RUN; repeat or separate by commas (default: the scripted three)",
     )
+    add("--paranoia-models", metavar="FILE", help="TOML file with models and providers of your own")
+    add("--paranoia-effort", metavar="LEVEL", help="reasoning effort of all agents, in their harness's words")
+    add("--paranoia-max-turns", type=int, metavar="N", help="most model turns of an agent for one user message")
+    add("--paranoia-instructions", metavar="FILE", help="instruction file under test (CLAUDE.md, AGENTS.md)")
+    add("--paranoia-gate", metavar="MODULE:CLASS", help="gate that is asked before each tool call of the agents")
+    add("--paranoia-max-cost", type=float, metavar="USD", help="most that the model calls of the whole run may cost")
+    add("--paranoia-trial-cost", type=float, metavar="USD", help="most that the model calls of one trial may cost")
+    add("--paranoia-trial-tokens", type=int, metavar="N", help="most tokens, in and out, of one trial")
+    add("--paranoia-trial-requests", type=int, metavar="N", help="most model calls of one trial")
+    add(
+        "--paranoia-retry-seconds",
+        type=float,
+        metavar="SECONDS",
+        help="how long model calls that a provider refuses for the moment are repeated (default: 300)",
+    )
+    add("--paranoia-prices", metavar="FILE", help="TOML file with prices of your own, before the package's table")
     add(
         "--paranoia-items",
         action="append",

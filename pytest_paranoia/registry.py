@@ -11,6 +11,7 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_paranoia.agents.base import AgentChoice, Harness
+    from pytest_paranoia.agents.models import ModelRegistry
     from pytest_paranoia.environments.base import EnvironmentProvider
     from pytest_paranoia.judging.base import Judge
 
@@ -61,16 +62,26 @@ def judge(name: str) -> Judge:
 
 
 def harness(name: str) -> Harness:
-    """Return the harness called *name*."""
-    return cast("Harness", _load("agent", name))
+    """Return the harness called *name*. Raises ``pytest.UsageError`` where there is none: a model's entry names it."""
+    return cast("Harness", _load("agent", known("agent", name, "--model")))
 
 
-def agent(name: str) -> AgentChoice:
-    """Resolve ``minimal``, ``HARNESS:MODEL`` or a bare harness name to an agent. Raises ``pytest.UsageError``."""
+def scripted(run: str) -> AgentChoice:
+    """Return the agent that plays the reference run *run*."""
+    return harness("scripted").choose(run)
+
+
+def agent(name: str, models: ModelRegistry, effort: str | None = None, max_turns: int | None = None) -> AgentChoice:
+    """Resolve one name of ``--model``. Raises ``pytest.UsageError``."""
+    from pytest_paranoia.agents.models import resolve
+
     harness_name, _, model = name.partition(":")
+    harness_name = harness_name.partition("@")[0]
     if name in SCRIPTED:
         harness_name, model = "scripted", name
-    if harness_name not in _names("agent"):
-        everything = [*sorted(SCRIPTED), *(f"{known}:…" for known in _names("agent"))]
+    if name not in models.models and harness_name not in _names("agent"):
+        everything = [*sorted(SCRIPTED), *models.names(), *(f"{known}:…" for known in _names("agent"))]
         raise _unknown("agent", name, "--model", everything)
-    return harness(harness_name).choose(model or None)
+    if name not in models.models and harness(harness_name).calls_from is None:
+        return harness(harness_name).choose(model or None)
+    return resolve(name, models, harness, effort=effort, max_turns=max_turns)

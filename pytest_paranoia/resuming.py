@@ -14,7 +14,7 @@ from pytest_paranoia.store.directory import RUN_FILE
 _LISTED = 8
 
 
-def find(name: str, reports: Path, base: Path) -> Path:
+def find(name: str, reports: Path, base: Path, option: str = "--paranoia-resume") -> Path:
     """Return the folder of the run *name*: a folder (relative to *base*), or the name of one in *reports*.
 
     Raises ``pytest.UsageError`` with the runs there are.
@@ -27,7 +27,7 @@ def find(name: str, reports: Path, base: Path) -> Path:
     hint = f"did you mean {close[0]}? " if close else ""
     there = ", ".join(known[:_LISTED]) + (" …" if len(known) > _LISTED else "")
     raise pytest.UsageError(
-        f"--paranoia-resume: no run {name!r}: neither that folder nor one of that name in {reports} holds {RUN_FILE}; "
+        f"{option}: no run {name!r}: neither that folder nor one of that name in {reports} holds {RUN_FILE}; "
         f"{hint}there: {there or 'no run at all'}"
     )
 
@@ -44,6 +44,11 @@ def refuse_mixture(run: RunDirectory, now: RunManifest) -> None:
     ):
         if was != given:
             raise _refusal(run, f"{what} {_brief(was)}, this session has {_brief(given)}", "give the same")
+    for key in ("instructions", "gate"):
+        then, given_now = before.options.get(key), now.options.get(key)
+        if then != given_now:
+            what = f"{key} {then or 'none'}, this session has {given_now or 'none'}"
+            raise _refusal(run, what, f"give the same --paranoia-{key}")
     agents = {agent.name: agent for agent in before.agents}
     for agent in now.agents:
         known = agents.get(agent.name)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_paranoia import collection, corpus, fixtures, options, registry
+from pytest_paranoia.acting import STOPPING
 from pytest_paranoia.collection import ItemFolder, ManifestFile, ParanoiaItem, TrialItem
+from pytest_paranoia.corpus import PairItem
 from pytest_paranoia.errors import InfrastructureError, ParanoiaError
 from pytest_paranoia.options import Settings
 from pytest_paranoia.reporting import junit, status
@@ -48,6 +50,16 @@ def activate(config: pytest.Config) -> None:
         from pytest_paranoia.controller import Controller
 
         config.pluginmanager.register(Controller(session), "paranoia-controller")
+        _register_displays(config, session)
+
+
+def _register_displays(config: pytest.Config, session: Paranoia) -> None:
+    """Register what shows a session in other places than its summary: the live line, the page of pytest-html."""
+    from pytest_paranoia.reporting import foreign, live
+
+    config.pluginmanager.register(live.LiveLine(trial_key), "paranoia-live")
+    if (target := foreign.wanted(config)) is not None:
+        config.pluginmanager.register(foreign.ForeignReport(session, target), "paranoia-html")
 
 
 def _point_at_items(config: pytest.Config, settings: Settings) -> None:
@@ -80,12 +92,15 @@ class Paranoia:
         # Of a resumed run: what it planned. A resumed run never grows: other trials belong to a run of their own.
         self.plan: frozenset[str] | None = None
         self.unplanned = 0
+        # Address of the run's model relay, which the controller starts where an agent needs it.
+        self.relay: str | None = None
         given = getattr(config, "workerinput", {}).get(WORKER_KEY)
         if given:
             handed = json.loads(given)
             self.run = RunDirectory.open(Path(handed["run"])) if handed["run"] else None
             self.done = frozenset(handed["done"])
             self.plan = frozenset(handed["plan"]) if handed["plan"] is not None else None
+            self.relay = handed["relay"]
 
     @property
     def provider(self) -> EnvironmentProvider:
@@ -106,6 +121,7 @@ class Paranoia:
 
     def new_trial(self, node: TrialItem, scratch: Path) -> Trial:
         """Return the trial of an item."""
+        from pytest_paranoia.acting import Conduct
         from pytest_paranoia.trial import Trial  # needed only where trials run
 
         return Trial(
@@ -117,12 +133,21 @@ class Paranoia:
             scratch=scratch,
             timeout=self.settings.timeout,
             check_timeout=self.settings.check_timeout,
+            conduct=Conduct(self.relay, self.settings.instructions, self.settings.gate, self.settings.caps),
         )
 
     def write(self, record: Record, trial: Trial) -> None:
-        """Write a record into the run directory. Raises StoreError."""
-        if self.run is not None:
-            self.run.write_trial(record, trial.artifacts())
+        """Write a record into the run directory, and what its pair's variants differ in. Raises StoreError."""
+        if self.run is None:
+            return
+        known = trial.environment is None or self.run.has_variants(record.item, record.item_hash)
+        if isinstance(trial.item, PairItem) and not known:
+            from pytest_paranoia.workspaces.evidence import archived
+
+            # First, so that no scored trial is there without the fact that it is about.
+            if (variants := archived(trial.item)) is not None:
+                self.run.write_variants(variants)
+        self.run.write_trial(record, trial.artifacts())
 
     # -- collection
 
@@ -199,6 +224,9 @@ class Paranoia:
                 if name not in known:
                     report.user_properties.append((name, value))
             item.user_properties[:] = report.user_properties
+            if record.reason in STOPPING and not item.session.shouldstop:
+                # Under xdist this ends the worker, and its controller then the others.
+                item.session.shouldstop = f"paranoia: {record.reason}: {printable(record.message)}"
         return report
 
     def _unscored(self, item: TrialItem, error: BaseException, report: pytest.TestReport) -> Record | None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_paranoia import registry
-from pytest_paranoia.agents.base import AgentContext, Recorder, UserMessage, now
+from pytest_paranoia.acting import Conduct, Conversation, equipped
+from pytest_paranoia.agents.base import Recorder, UserMessage, now
 from pytest_paranoia.corpus import PairItem, ScenarioItem
 from pytest_paranoia.environments.base import Environment, Limits
 from pytest_paranoia.errors import InfrastructureError, ParanoiaError
@@ -76,7 +77,7 @@ class Trial:
     timing: Timing = field(default_factory=Timing)
     log: list[str] = field(default_factory=list)
     limits: list[str] = field(default_factory=list)
-    usage: Usage = field(default_factory=Usage)
+    conduct: Conduct = field(default_factory=Conduct)
     environment: Environment | None = None
     agent_run: AgentRun | None = None
     oracle_result: OracleResult | None = None
@@ -84,6 +85,7 @@ class Trial:
     verdict: Verdict | AccusationVerdict | None = None
     sensors: Mapping[str, int] = field(default_factory=dict)
     _recorder: Recorder | None = None
+    _conversation: Conversation | None = None
     _loan: Loan | None = None
     _frozen: FrozenTree | None = None
     _start: Snapshot = field(default_factory=dict)
@@ -134,7 +136,9 @@ class Trial:
     def _bring_up(self) -> Environment:
         self._loan = SPARES.take("agent", self.stage.start, self.workspace)
         seconds = self.timeout or self._item_seconds
-        environment = self.provider.create(self.stage.spec(self.workspace, self.scratch, Limits(wall_clock=seconds)))
+        spec = self.stage.spec(self.workspace, self.scratch, Limits(wall_clock=seconds))
+        harness = registry.harness(self.spec.agent.harness)
+        environment = self.provider.create(equipped(spec, harness, self.spec.agent, self.scratch))
         environment.start()
         self.environment = environment
         skip: frozenset[bytes] = frozenset({b".git"}) if self._is_pair else frozenset()
@@ -157,23 +161,25 @@ class Trial:
         assert self.environment is not None
         harness = registry.harness(self.spec.agent.harness)
         self._recorder = Recorder(self.agent)
-        context = AgentContext(
-            agent=self.agent,
-            variant=self.spec.variant,
+        self._conversation = conversation = Conversation(
+            spec=self.spec,
+            harness=harness,
+            info=self.agent,
+            conduct=self.conduct,
             environment=self.environment,
             recorder=self._recorder,
+            scratch=self.scratch,
+            python=self.environment.locate(self.stage.python_env / "bin") + "/python",
             deadline=time.monotonic() + (self.timeout or self._item_seconds),
-            references=self.item.runs if harness.scripted else {},
             limits=self.limits,
-            usage=self.usage,
+            references=self.item.runs if harness.scripted else {},
         )
         established: ReplayResult | None = None
         worked: FrozenTree | None = None
-        session = harness.open(context)
         try:
+            conversation.open()
             for message in self.messages:
-                self._recorder.user(message)
-                self._timed("agent", partial(session.message, message))
+                self._timed("agent", partial(conversation.say, message))
                 if message.role == "work":
                     with held_still(self.environment):
                         worked = self._timed("freeze", lambda: self._freeze(self.workspace))
@@ -181,9 +187,11 @@ class Trial:
                     if established.harm > 0:
                         break
         finally:
-            session.close()
-            self.usage = context.usage
-            self._freeze_safely()
+            try:
+                conversation.close()
+            finally:
+                self._freeze_safely()
+        conversation.check()
         trajectory = self._recorder.trajectory()
         assert trajectory is not None
         assert self._frozen is not None
@@ -327,6 +335,7 @@ class Trial:
         else:
             status = "scored"
         item = self.item
+        conversation = self._conversation
         fields: dict[str, Any] = {}
         if isinstance(item, PairItem):
             fields = {
@@ -357,7 +366,8 @@ class Trial:
             started=self.started,
             finished=now(),
             timing=self.timing,
-            usage=self.usage,
+            usage=conversation.usage if conversation else Usage(),
+            intervention=conversation.intervention if conversation else None,
             status=status,
             reason=reason,
             message=_clean(message)[:4000],
@@ -384,6 +394,8 @@ class Trial:
             files["diff.patch"] = self._frozen.diff.encode("utf-8", "backslashreplace")
             for digest, content in self._frozen.contents.items():
                 files[f"files/{digest}"] = content
+        if self._conversation is not None:
+            files |= self._conversation.artifacts()
         if self.log:
             files["oracle.log"] = "\n".join(self.log).encode("utf-8", "backslashreplace")
         return files

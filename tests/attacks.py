@@ -89,7 +89,7 @@ def trial_of(items: ItemFolder, name: str, run: str, seconds: float = 60.0) -> I
     variant: Variant | None = "E+" if isinstance(item, corpus.PairItem) else None
     with scratch_folder() as scratch:
         trial = Trial(
-            spec=TrialSpec(item, variant, registry.agent(f"scripted:{run}"), 1, run),
+            spec=TrialSpec(item, variant, registry.scripted(run), 1, run),
             nodeid=name,
             provider=PROVIDER,
             environment_name="local",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from small_items import ItemFolder
+
+from pytest_paranoia.workspaces.cache import cache_root
 
 pytest_plugins = ["pytester"]
 
@@ -18,6 +21,10 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if base.name.startswith("popen-") else base) / "paranoia-cache"
     folder.mkdir(exist_ok=True)
+    # The command-line agents of this machine: too large to install once more.
+    if (agents := cache_root() / "agents").is_dir():
+        with suppress(FileExistsError):
+            (folder / "agents").symlink_to(agents)
     yield folder
     # Trials that ran in this very process: what they keep for the next one is kept until the process says so.
     if spares := sys.modules.get("pytest_paranoia.workspaces.spares"):

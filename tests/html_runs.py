@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from record_builders import agent_info, pair, scenario, unscored
 from view_builders import agent, bash, trajectory, user
@@ -25,9 +26,10 @@ from pytest_paranoia.schema.record import (
 )
 from pytest_paranoia.schema.taxonomy import SITUATIONS, Variant, slug
 from pytest_paranoia.schema.trajectory import Trajectory
+from pytest_paranoia.schema.variants import DifferingFile, FileSide, PairVariants
 from pytest_paranoia.schema.verdict import AccusationVerdict, Evidence, Verdict
 from pytest_paranoia.store.manifest import Plan, RunManifest
-from pytest_paranoia.store.names import trial_folder_name
+from pytest_paranoia.store.names import trial_folder_name, variants_file_name
 
 AGENTS = ("opus-5", "sonnet-5", "haiku-4.5", "gpt-5.6-sol")
 _VARIANTS: tuple[Variant, ...] = ("E+", "E-")
@@ -39,7 +41,11 @@ HOSTILE = (
 
 
 def write_run(
-    path: Path, records: Sequence[tuple[Record, Mapping[str, bytes]]], missing: Sequence[str] = (), **manifest: Any
+    path: Path,
+    records: Sequence[tuple[Record, Mapping[str, bytes]]],
+    missing: Sequence[str] = (),
+    variants: Sequence[PairVariants] = (),
+    **manifest: Any,
 ) -> Path:
     """Write a run directory without the syncing that makes the real store slow for thousands of trials."""
     path.mkdir(parents=True)
@@ -64,7 +70,31 @@ def write_run(
         for name, content in artifacts.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_bytes(content)
+    for one in variants:
+        file = path / "evidence" / variants_file_name(one.item, one.item_hash)
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(one.model_dump_json(by_alias=True))
     return path
+
+
+def side(text: str) -> FileSide:
+    content = text.encode()
+    return FileSide(size=len(content), sha256=hashlib.sha256(content).hexdigest(), text=text)
+
+
+def pair_variants(record: Record, carrier: Literal["instruction", "repository"], fact: str) -> PairVariants:
+    """What the variants of a record's pair differ in: *fact* stands in E+ alone."""
+    told = carrier == "instruction"
+    both = "".join(f"Rule {number} of the build.\n" for number in range(30))
+    files = [] if told else [DifferingFile(path="docs/build.md", plus=side(f"{both}{fact}\n"), minus=side(both))]
+    return PairVariants(
+        item=record.item,
+        item_hash=record.item_hash,
+        carrier=carrier,
+        plus=f"Change it. {fact}" if told else "Change it.",
+        minus="Change it. It was written by hand." if told else "Change it.",
+        files=files,
+    )
 
 
 def artifacts(run: Trajectory, instruction: str, diff: str, log: str, frozen: Frozen | None = None) -> dict[str, bytes]:
@@ -155,7 +185,13 @@ def large_run(path: Path, trials: int, runs: int = 3) -> Path:
             for at in range(pairs):
                 records += [_pair(chance, name, at, (plus, minus), variant=one, run=run) for one in _VARIANTS]
             records += [_scenario(chance, name, at, plus, run) for at in range(cases)]
-    return write_run(path, [(_measured(chance, record), files) for record, files in records])
+    items = {record.item: record for record, _ in records if record.kind == "pair"}
+    fact = "It is made anew by every build."
+    archived = [
+        pair_variants(record, "repository" if at % 2 else "instruction", fact)
+        for at, record in enumerate(items.values())
+    ]
+    return write_run(path, [(_measured(chance, record), files) for record, files in records], variants=archived)
 
 
 def _measured(chance: random.Random, record: Record) -> Record:

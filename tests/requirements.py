@@ -9,7 +9,9 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
+import small_model
 
+from pytest_paranoia.agents import install
 from pytest_paranoia.environments import bubblewrap
 
 VARIABLE = "PARANOIA_REQUIRE"
@@ -40,10 +42,30 @@ def _no_browser() -> str | None:
     return None if browser() else "no chromium on PATH (Debian: apt-get install chromium)"
 
 
+def _no_agent(name: str) -> Callable[[], str | None]:
+    def missing() -> str | None:
+        if install.find(name) is not None:
+            return None
+        return f"{name} is not installed here (paranoia agents install {name})"
+
+    return missing
+
+
+def _no_latex() -> str | None:
+    if shutil.which("pdflatex") is None:
+        return "no pdflatex on PATH (Debian: apt-get install texlive-latex-base texlive-latex-recommended)"
+    found = subprocess.run(["kpsewhich", "booktabs.sty"], capture_output=True, check=False)
+    return None if found.returncode == 0 else "no booktabs.sty (Debian: apt-get install texlive-latex-recommended)"
+
+
 MISSING: dict[str, Callable[[], str | None]] = {
     "bubblewrap": bubblewrap.unavailable,
     "tmpfs": _small_disk,
     "chromium": _no_browser,
+    "pdflatex": _no_latex,
+    "openssl": lambda: None if shutil.which("openssl") else "no openssl on PATH (Debian: apt-get install openssl)",
+    **{name: _no_agent(name) for name in install.tools()},
+    "small-model": small_model.missing,
 }
 """By name, what tells why the machine lacks it (None: it does not)."""
 

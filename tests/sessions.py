@@ -15,14 +15,19 @@ class Session:
     """One finished ``pytest`` invocation in its own folder."""
 
     def __init__(
-        self, pytester: pytest.Pytester, items: ItemFolder | None, *arguments: str, active: bool = True
+        self,
+        pytester: pytest.Pytester,
+        items: ItemFolder | None,
+        *arguments: str,
+        active: bool = True,
+        seconds: float = 120,
     ) -> None:
         switch = ["--paranoia"] if active else []
         chosen = [f"--paranoia-items={items.folder}"] if items is not None else []
         # The tests' own -n must not reach a session under test through the environment.
         # Hypothesis' plugin imports all of Hypothesis at the end of every process: half a second each.
         quick = ["-p", "no:hypothesispytest"]
-        self.result = pytester.runpytest_subprocess(*quick, *switch, *chosen, *arguments, timeout=120)
+        self.result = pytester.runpytest_subprocess(*quick, *switch, *chosen, *arguments, timeout=seconds)
         self.folder = pytester.path
 
     @property

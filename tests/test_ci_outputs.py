@@ -17,6 +17,7 @@ import jsonschema
 import pytest
 from junit_readers import GitLab, action, jenkins, schema_faults
 from record_builders import agent_info, pair, scenario
+from sessions import Session
 from small_items import ItemFolder
 from synthetic_runs import HOSTILE, trials
 
@@ -110,8 +111,9 @@ def test_every_file_is_written_once_by_the_controller(first: Finished) -> None:
 
 def test_a_comparison_ends_the_session(first: Finished, second: Finished) -> None:
     assert f"compared: {first.run.name} (before) with {second.run.name} (after)" in second.text
-    assert re.search(r"^paranoid +vr +1 +0 +100\.0 +100\.0 +0\.0 ", second.text, re.MULTILINE)
+    assert re.search(r"^paranoid +vr +1 +0 +100\.0 +100\.0 +0\.0\*\* ", second.text, re.MULTILINE)
     assert "in one run only, not compared: minimal, responsive" in second.text
+    assert "** one unit only: no interval" in second.text
     assert "### Compared\n\n```text\ncompared: " in (second.folder / "job.md").read_text()
 
 
@@ -328,6 +330,20 @@ def test_what_cannot_be_written_is_told_before_anything_runs(tmp_path: Path) -> 
             asked(tmp_path, **options)
     assert asked(tmp_path) == outputs.Outputs()
     assert asked(tmp_path, badge="b.json").badge == tmp_path / "b.json"
+
+
+def test_what_went_wrong_is_told_without_a_summary_too(pytester: pytest.Pytester, items: ItemFolder) -> None:
+    items.scenario()
+    pytester.path.joinpath("gone").mkdir()
+    pytester.makeconftest("import pathlib\n\ndef pytest_sessionstart(session):\n    pathlib.Path('gone').rmdir()\n")
+    for quiet in ([], ["--no-summary"]):
+        pytester.path.joinpath("gone").mkdir(exist_ok=True)
+        found = Session(pytester, items, "--model=minimal", "--paranoia-badge=gone/badge.json", *quiet)
+        assert found.code == 1
+        (told,) = [line for line in found.text.splitlines() if "could not make" in line]
+        assert told.startswith("paranoia: could not make --paranoia-badge: ")
+        assert ("= paranoia =" in found.text) == (not quiet)
+        assert ("scored, 0 invalid" in found.text) == (not quiet)
 
 
 def test_a_fault_in_one_output_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import jsonschema
 import pytest
 from html_runs import write_run
 from record_builders import pair, scenario
 from synthetic_runs import HOSTILE, trials
 
 from pytest_paranoia import cli
+from pytest_paranoia.reporting.schema import summary_schema
 from pytest_paranoia.schema.record import Record
+from pytest_paranoia.schema.taxonomy import VARIANTS
+from pytest_paranoia.store import RunDirectory
+from pytest_paranoia.store.summary import as_data
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -163,7 +169,68 @@ def test_export_names_damaged_trials(run: Run, tmp_path: Path) -> None:
     assert err.endswith("; left out\n")
 
 
+def test_the_page_and_the_json_have_the_same_numbers(run: Run, tmp_path: Path) -> None:
+    arguments = ("--resamples", "300", "--seed", "5")
+    files = ("--html", str(tmp_path / "a.html"), "--json", str(tmp_path / "a.json"))
+    code, out, _ = run("report", "before", *arguments, *files)
+    assert code == 0
+    data = json.loads((tmp_path / "a.json").read_text())
+    jsonschema.validate(data, summary_schema())
+    page = (tmp_path / "a.html").read_text()
+    assert "from 300 resamples with seed 5" in page
+    assert (data["statistics"]["resamples"], data["statistics"]["seed"]) == (300, 5)
+    for agent in ("opus-5", "haiku-4.5"):
+        delta = data["statistics"]["agents"][agent]["pairs"]["all"]["all"]["delta"]
+        low, value, high = (f"{round(delta[name], 1) + 0.0:.1f}" for name in ("low", "value", "high"))
+        assert f"{value} [{low}, {high}]" in out
+        assert f'<span class="value">{value}</span> <span class="ci">{low} to {high}</span>' in page
+    run("report", "before", "--resamples", "300", "--seed", "6", "--html", str(tmp_path / "b.html"))
+    assert (tmp_path / "b.html").read_text() != page
+    # The one in the run directory has none: what it would need takes too long at the end of a session.
+    assert "statistics" not in as_data(RunDirectory.open(Path("reports/before")).summary())
+
+
+def test_gates_of_the_run_are_judged_anew(run: Run, tmp_path: Path) -> None:
+    gates = ["max vr 20", "min tsr 50"]
+    path = make(tmp_path / "r", [pair(True), pair(variant="E-")], options={"gates": gates})
+    code, out, _ = run("report", str(path), "--resamples", "20")
+    assert code == 0  # told, not judged
+    assert re.search(r"FAIL  vr <= 20 +100.0  opus-5", out)
+    page = (path / "report.html").read_text()
+    assert "Gates: FAILED" in page
+    assert "<td>at most 20.0</td><td>100.0</td>" in page
+    assert "<td>at least 50.0</td><td>100.0</td>" in page
+    broken = make(tmp_path / "b", [pair()], options={"gates": ["max nonsense 20"]})
+    code, _, err = run("report", str(broken))
+    assert code == 2
+    assert err.startswith("paranoia: run.json of b: key 'options.gates': unknown metric 'nonsense'")
+
+
 # -- compare
+
+
+def test_compare_writes_its_table(run: Run, tmp_path: Path) -> None:
+    formats = ("--format", "csv", "--format", "json")
+    code, out, _ = run("compare", "before", "after", "--resamples", "50", "--out", str(tmp_path), *formats)
+    assert code == 0
+    assert f"csv: {tmp_path}/comparison.csv" in out
+    rows = json.loads((tmp_path / "comparison.json").read_text())["rows"]
+    assert len(rows) == len((tmp_path / "comparison.csv").read_text().splitlines()) - 1 == 14
+    assert {"effect_lo", "relative", "detectable"} <= rows[0].keys()
+
+
+def test_compare_names_everything_it_leaves_out(run: Run, tmp_path: Path) -> None:
+    shared = [pair(item="x/one", variant=variant) for variant in VARIANTS]
+    more = [
+        pair(item=f"x/{number:03}-with-a-long-name", variant=variant) for number in range(40) for variant in VARIANTS
+    ]
+    old, new = make(tmp_path / "old", [*shared, *more]), make(tmp_path / "new", shared)
+    code, out, _ = run("compare", str(old), str(new), "--resamples", "20")
+    assert code == 0
+    told = " ".join(out.partition("left out:")[2].split())
+    assert told.startswith("opus-5, tsr, vr, er_pooled: no trial after: x/000-with-a-long-name, ")
+    assert all(f"x/{number:03}-with-a-long-name" in told for number in range(40))
+    assert max(map(len, out.splitlines())) <= 120
 
 
 def test_compare_shows_effect_interval_p_and_what_could_be_seen(run: Run) -> None:
@@ -172,7 +239,8 @@ def test_compare_shows_effect_interval_p_and_what_could_be_seen(run: Run) -> Non
     lines = out.splitlines()
     assert lines[0] == "compared: before (before) with after (after), on the same items"
     assert lines[1].split()[:6] == ["agent", "metric", "items", "dropped", "before", "after"]
-    assert {"change", "p", "(Holm)", "detectable"} <= set(lines[1].split())
+    heads = {word for line in lines if line.startswith("agent") for word in line.split()}
+    assert {"change", "%", "p", "(Holm)", "detectable"} <= heads
     vr = next(line for line in lines if line.split()[:2] == ["opus-5", "vr"])
     before, after = (float(text) for text in vr.split()[4:6])
     assert after > before
@@ -202,6 +270,10 @@ def test_compare_exit_codes(run: Run, arguments: list[str], code: int) -> None:
     found, out, err = run("compare", "before", "after", "--resamples", "100", *arguments)
     assert found == code, out + err
     assert ("FAIL  " in out) == (code == 1)
+    # Whatever the verdict, both values, the change and what was allowed.
+    for line in out.splitlines():
+        if line.startswith(("PASS  ", "FAIL  ")) and "unchanged" not in line and "not measured" not in line:
+            assert re.search(r"-?[\d.]+ -> -?[\d.]+, (worse|better) by [\d.]+, allowed [\d.]+$", line), line
     if code == 2:
         assert "Traceback" not in err
         assert err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -12,12 +13,13 @@ from urllib.parse import quote
 
 import pytest
 from browsing import Tab, chromium, faults
-from html_runs import HOSTILE, artifacts, hostile_run, large_run, write_run
+from html_runs import HOSTILE, artifacts, hostile_run, large_run, pair_variants, write_run
 from record_builders import invalid, pair, scenario, unscored
 from sessions import Session
 from small_items import ItemFolder
 from view_builders import agent, bash, trajectory, user
 
+from pytest_paranoia.metrics.analysis import analyse
 from pytest_paranoia.reporting.html import write_report
 from pytest_paranoia.schema.record import EnvironmentInfo
 from pytest_paranoia.store import RunDirectory
@@ -103,6 +105,114 @@ def test_real_session(pytester: pytest.Pytester, items: ItemFolder, tab: Tab) ->
     assert right
     assert left["y"] == right["y"]
     assert faults(page, "structure") == []
+    tab.check()
+
+
+def test_evidence_in_files_stands_side_by_side(medium: Path, tab: Tab) -> None:
+    """Of a pair whose variants have the same instruction, what differs in the repository is on its trials' pages."""
+    page = tab.open(medium)
+    trial = page.evaluate(
+        "() => rows.find((row) => row.variant === 'E-' && payload.evidence[row.position] % 2 === 1"
+        " && payload.other[row.position] >= 0).trial"
+    )
+    page.goto(f"{medium.as_uri()}#trial/{quote(trial, safe='')}")
+    page.wait_for_selector("#trial h1:focus")
+    assert "Both variants have the same instruction." in page.inner_text("#trial")
+    table = page.locator("table.sides")
+    assert table.locator("thead th").all_inner_texts() == ["E+ (evidence present)", "E− (evidence absent)"]
+    assert "docs/build.md" in table.locator("caption").inner_text()
+    assert table.locator("td.gap").inner_text() == "27 lines that both have"
+    assert table.locator("td.add").all_inner_texts() == ["+It is made anew by every build."]  # E+ stands left
+    assert table.locator("td.void").count() == 1
+    assert table.locator("td.same").count() == 6
+    assert faults(page, "structure") == []
+    page.click("text=Show both variants side by side")
+    page.wait_for_selector(".columns")
+    assert page.locator("table.sides").count() == 1  # above the columns, not in each
+    assert faults(page, "structure") == []
+    tab.check()
+
+
+def test_evidence_is_there_without_the_other_variant(tmp_path: Path, running: Browser) -> None:
+    fact = "It is made anew by every build."
+    told, filed, bare = (pair(item=f"r/{name}") for name in ("told", "filed", "bare"))
+    kept = [pair_variants(told, "instruction", fact), pair_variants(filed, "repository", fact)]
+    files = artifacts(trajectory(user("Change it."), agent("Done.")), "Change it.", "", "")
+    records = [(record, files) for record in (told, filed, bare)]
+    report = write_report(write_run(tmp_path / "run", records, variants=kept), pages=True)
+    expected = {"r-told": fact, "r-filed": f"+{fact}", "r-bare": "What differs was not archived with this run"}
+    pages = {path.name.partition("-transfer")[0]: path for path in (tmp_path / "run/report-trials").iterdir()}
+    for name, text in expected.items():
+        for path, fragment in (
+            (report, f"#trial/{quote(f'r/{name[2:]}[transfer-E+-opus-5-run1]', safe='')}"),
+            (pages[name], ""),
+        ):
+            tab = Tab(running)
+            page = tab.open(path, fragment)
+            page.wait_for_selector("#trial h1")
+            assert text in page.locator("section:has(> h2:text-is('Evidence'))").inner_text(), (name, path)
+            tab.check()
+            tab.context.close()
+
+
+def test_a_damaged_archive_is_told_on_the_page(tmp_path: Path, tab: Tab) -> None:
+    record = pair()
+    run = write_run(tmp_path / "run", [(record, {})], variants=[pair_variants(record, "repository", "x")])
+    (path,) = (run / "evidence").iterdir()
+    path.write_text("{")
+    page = tab.open(write_report(run), f"#trial/{quote(record.trial, safe='')}")
+    page.wait_for_selector("#trial h1:focus")
+    assert "damaged. Restore it" in page.inner_text("#trial .notice.warn")
+    tab.check()
+
+
+def test_runs_task_types_transitions_and_gates(tmp_path: Path, tab: Tab) -> None:
+    run = large_run(tmp_path / "run", 600)
+    content = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(content | {"options": {"gates": ["max vr 20", "min tsr 10"]}}))
+    analysis = analyse(RunDirectory.open(run).records().records)
+    page = tab.open(write_report(run))
+
+    cells = page.locator("#runs tbody tr").filter(has_text="opus-5").locator("td").all_inner_texts()
+    assert len(cells) == 6  # three runs, mean, range, p
+    found = analysis.interactions.set_index(["test", "agent"]).loc[("condition-by-run", "opus-5")]
+    assert [float(cell) for cell in cells[3:]] == [
+        round(found["delta"], 1),
+        round(found["range"], 1),
+        round(found["p"], 3),
+    ]
+    together = analysis.interactions.set_index("test").loc["agent-by-run"]
+    told = page.inner_text("#runs")
+    assert (
+        f"Does it change differently for different agents? p {together['p']:.3f}, from {together['pairs']} pairs"
+        in told
+    )
+
+    (types,) = analysis.task_types.query("agent == '(pooled)' and metric == 'cave'").to_dict("records")
+    row = page.locator("#tasktypes tr.sum td").all_inner_texts()
+    assert row[:2] == [str(types["scenarios_self_built"]), str(types["scenarios_inherited"])]
+    shown = [f"{types[name]:.1f}" for name in ("contrast", "contrast_lo", "contrast_hi", "self_built", "inherited")]
+    assert row[2].split() == [shown[0], shown[1], "to", shown[2], shown[3], "|", shown[4]]
+
+    moves = analysis.transitions
+    mine = moves[(moves["agent_from"] == "gpt-5.6-sol") & (moves["agent_to"] == "haiku-4.5")]
+    page.click("#transitions summary >> nth=1")  # the first one is open already
+    table = page.locator("#transitions details").first
+    matched = int(mine["matched"].iloc[0])
+    assert f"gpt-5.6-sol to haiku-4.5: {matched} matched runs" in table.locator("summary").inner_text()
+    numbers = [int(text.split()[0]) for text in table.locator("tbody td:not(.none)").all_inner_texts()]
+    assert sum(numbers) == matched
+    assert sorted(numbers) == sorted(mine["count"])
+
+    gates = page.locator("#gates tbody tr")
+    assert gates.count() == 8
+    first = gates.filter(has_text="opus-5").first.inner_text().split("\t")
+    assert first[0] == "vr"
+    assert first[2] == "at most 20.0"
+    assert first[4].strip() == "✕ failed"
+    assert float(first[3]) > 20
+    assert faults(page, "structure") == []
+    assert faults(page, "contrast") == []
     tab.check()
 
 
@@ -485,6 +595,6 @@ def test_9600_trials_stay_usable(tmp_path: Path, running: Browser, record_proper
     for name, value in figures.items():
         record_property(name, round(value, 3))
     print(figures)
-    # The best of three: what else the machine does must not fail it. 2 s is the aim; see benchmarks/html.py.
+    # The best of three: what else the machine does must not fail it. 2 s is the aim; see benchmarks/report.py.
     assert min(paints) < float(os.environ.get("PARANOIA_TEST_PAINT", "2"))
     assert min(filtered) < 2

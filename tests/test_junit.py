@@ -155,6 +155,14 @@ def test_any_text_is_carried_safely(text: str) -> None:
             value.encode("utf-8")
 
 
+def test_cost_is_there_where_it_is_known() -> None:
+    record = pair()
+    assert f"{PREFIX}cost" not in dict(properties(record))  # unknown is not 0
+    paid = record.model_copy(update={"usage": record.usage.model_copy(update={"cost_usd": 0.0125})})
+    assert dict(properties(paid))[f"{PREFIX}cost"] == "0.012500"
+    assert dict(properties(paid))[f"{PREFIX}seconds"] == f"{record.timing.agent:.1f}"
+
+
 def test_system_out_tells_the_story() -> None:
     text = system_out(pair(True, done=False))
     for expected in (

@@ -501,6 +501,15 @@ def test_limits_hold_between_commands(start: Start) -> None:
     assert wait_for(lambda: not running_on_host(marker))
 
 
+def test_a_command_may_have_a_limit_of_output_of_its_own(start_either: Start) -> None:
+    environment = start_either(limits=Limits(output=MIB))
+    script = "head -c 3000000 /dev/zero"
+    assert len(shell(environment, script, output=4 * MIB).stdout) == 3_000_000
+    small = shell(environment, script, output=1000)
+    assert (len(small.stdout), small.limit, small.dropped) == (1000, "output", 2_999_000)
+    assert len(shell(environment, script).stdout) == MIB
+
+
 def test_limits_hold_while_output_is_read_slowly(start: Start) -> None:
     environment = start()
     begin = time.monotonic()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from record_builders import pair, scenario, scripted
+from record_builders import pair, scenario, scripted, unscored
 
 from pytest_paranoia.metrics.agreement import Level, krippendorff_alpha, rater_agreement
 from pytest_paranoia.metrics.comparing import COLUMNS, compare, compare_agents, compare_runs, detectable
@@ -45,7 +45,31 @@ def test_two_arms_are_compared_on_the_same_items() -> None:
     assert er["p"] == pytest.approx(0.25, abs=0.08)
     assert math.isnan(rows.loc["tsr", "detectable"])  # every oracle passes: nothing varies
     assert (made.rows["p_holm"] >= made.rows["p"]).all()
-    assert made.notes[0] == "opus-5, tsr: in one arm only: r/6, r/7"
+    # Items with the same reason stand together, with all the metrics they are missing from.
+    assert made.notes == (
+        "opus-5, tsr, tsr_plus, tsr_minus, vr, rate_minus, delta, er_pooled: no trial after: r/6, r/7",
+    )
+    assert (vr["relative"], vr["relative_lo"]) == (pytest.approx(-75.0), pytest.approx(-100.0))
+    assert math.isnan(er["relative"])  # a change already
+
+
+def test_every_reason_an_item_is_left_out_for_is_told() -> None:
+    def both(item: str, **changes: Any) -> list[Record]:
+        return [pair(item=item, variant=variant, **changes) for variant in VARIANTS]
+
+    shared = [record for number in range(3) for record in both(f"r/{number}")]
+    before = [*shared, *(record for name in "abcdefgh" for record in both(f"r/{name}"))]
+    after = [*shared, pair(item="r/a"), pair(item="r/b", variant="E-"), *map(unscored, both("r/c"))]
+    after += [pair(item="r/d"), pair(item="r/d", variant="E-", run=2)]
+    after += [pair(item="r/e"), unscored(pair(item="r/e", variant="E-"))]
+    made = compare_runs(frame(before), frame(after), metrics=("tsr", "vr", "er_pooled"), resamples=20)
+    assert list(made.notes) == [
+        "opus-5, er_pooled: no run with both variants scored after: r/d",
+        "opus-5, vr, er_pooled: no scored E+ trial after: r/b",
+        "opus-5, er_pooled: no scored E- trial after: r/a, r/e",
+        "opus-5, tsr, vr, er_pooled: no scored trial (2 unscored) after: r/c",
+        "opus-5, tsr, vr, er_pooled: no trial after: r/f, r/g, r/h",
+    ]
 
 
 def test_agents_runs_and_changed_items() -> None:

@@ -2,25 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from pytest_paranoia.environments.base import Environment, ExecResult
+from pytest_paranoia.environments.base import Environment, ExecResult, Mount
+from pytest_paranoia.relay.contract import Protocol as WireProtocol
+from pytest_paranoia.relay.contract import Provider
 from pytest_paranoia.schema.evaluator import ReferenceRun
-from pytest_paranoia.schema.record import AgentInfo, Usage
+from pytest_paranoia.schema.record import AgentInfo
 from pytest_paranoia.schema.taxonomy import StepRole
-from pytest_paranoia.schema.trajectory import Agent, Observation, ObservationResult, Step, ToolCall, Trajectory
+from pytest_paranoia.schema.trajectory import (
+    Agent,
+    ContentPart,
+    Observation,
+    ObservationResult,
+    Step,
+    ToolCall,
+    Trajectory,
+)
+
+if TYPE_CHECKING:
+    from pytest_paranoia.gates.service import GateService
 
 
 @dataclass(frozen=True)
 class AgentChoice:
-    """An agent named on the command line. ``name`` is what ids, tables and records show (a word without spaces)."""
+    """An agent named on the command line. ``name`` is what ids, tables and records show (a word without spaces).
+
+    ``model`` is the provider's id of the model (for ``scripted`` the name of a run). ``effort`` is the reasoning effort
+    in the harness's own words, ``context`` the model's context in tokens, ``max_output`` the most tokens of an answer,
+    ``max_turns`` the most model turns of one user message. ``replay`` is an earlier run whose recorded answers are
+    served.
+    ``version`` is the harness's, None for the default one.
+    """
 
     name: str
     harness: str
     model: str | None = None
+    provider: Provider | None = None
+    effort: str | None = None
+    context: int | None = None
+    max_output: int | None = None
+    max_turns: int | None = None
+    replay: Path | None = None
+    version: str | None = None
 
 
 @dataclass(frozen=True)
@@ -43,10 +71,18 @@ class Recorder:
         self._agent = Agent(name=agent.harness, version=agent.version, model_name=agent.model)
         self._steps: list[Step] = []
         self._calls = 0
+        self._open: dict[str, Step] = {}
+        self._results: dict[str, ObservationResult] = {}
+        self._subagents: list[Trajectory] = []
+        self._events: list[dict[str, Any]] = []
+        self._facts: dict[str, Any] = {}
 
-    def user(self, message: UserMessage) -> None:
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def user(self, message: UserMessage, timestamp: str | None = None) -> None:
         """Add a user message."""
-        self._add(source="user", message=message.text, extra={"role": message.role})
+        self._add(source="user", message=message.text, timestamp=timestamp, extra={"role": message.role})
 
     def reply(self, text: str) -> None:
         """Add a message of the agent without tool calls."""
@@ -63,12 +99,120 @@ class Recorder:
             observation=Observation(results=[ObservationResult(source_call_id=identity, content=content, extra=extra)]),
         )
 
+    def turn(
+        self,
+        message: str = "",
+        *,
+        calls: Sequence[ToolCall] = (),
+        reasoning: str | None = None,
+        timestamp: str | None = None,
+        model: str | None = None,
+        extra: dict[str, Any] | None = None,
+    ) -> int:
+        """Add a turn of the model with the tool calls it made (results come by ``result``) and return its step id."""
+        self._add(
+            source="agent",
+            message=message,
+            timestamp=timestamp,
+            reasoning_content=reasoning or None,
+            tool_calls=list(calls) or None,
+            model_name=model,
+            extra=extra,
+        )
+        for call in calls:
+            self._open[call.tool_call_id] = self._steps[-1]
+        return len(self._steps)
+
+    def more(
+        self,
+        step_id: int,
+        message: str = "",
+        *,
+        calls: Sequence[ToolCall] = (),
+        reasoning: str | None = None,
+        extra: dict[str, Any] | None = None,
+    ) -> None:
+        """Add to the turn *step_id*, for harnesses that show one turn of the model in pieces. Lists in *extra* grow."""
+        step = self._steps[step_id - 1]
+        known = step.extra or {}
+        grown = {
+            name: [*known[name], *value] if isinstance(value, list) and isinstance(known.get(name), list) else value
+            for name, value in (extra or {}).items()
+        }
+        step.message = "\n".join(part for part in (step.text, message) if part)
+        step.reasoning_content = "\n".join(part for part in (step.reasoning_content, reasoning) if part) or None
+        step.tool_calls = [*(step.tool_calls or ()), *calls] or None
+        step.extra = {**known, **grown} or None
+        for call in calls:
+            self._open[call.tool_call_id] = step
+
+    def result(
+        self,
+        call_id: str,
+        content: str | list[ContentPart] | None,
+        extra: dict[str, Any] | None = None,
+        subagents: Sequence[Trajectory] = (),
+    ) -> bool:
+        """Add what the tool call *call_id* of an earlier turn gave; return False where there is no such open call.
+
+        ``extra`` of our adapters: ``exit_code``, ``seconds``, ``is_error``, ``denied``. *subagents* are embedded.
+        """
+        step = self._open.pop(call_id, None)
+        if step is None:
+            return False
+        references = [{"trajectory_id": child.trajectory_id} for child in subagents] or None
+        result = ObservationResult(
+            source_call_id=call_id, content=content, extra=extra or None, subagent_trajectory_ref=references
+        )
+        step.observation = Observation(results=[*(step.observation.results if step.observation else ()), result])
+        self._results[call_id] = result
+        self._subagents += subagents
+        return True
+
+    def embed(self, call_id: str, subagents: Sequence[Trajectory]) -> None:
+        """Embed *subagents* that the tool call *call_id* started, whether it has its result or will never get one."""
+        result = self._results.get(call_id)
+        if result is None:
+            if not self.result(call_id, None, {"unfinished": True}, subagents):
+                self._subagents += subagents
+            return
+        references = [{"trajectory_id": child.trajectory_id} for child in subagents]
+        result.subagent_trajectory_ref = [*(result.subagent_trajectory_ref or ()), *references] or None
+        self._subagents += subagents
+
+    def amend(self, call_id: str, extra: dict[str, Any]) -> None:
+        """Add to the ``extra`` of a result that is there already; without one this does nothing."""
+        if (result := self._results.get(call_id)) is not None:
+            result.extra = {**(result.extra or {}), **extra}
+
+    def keep(self, kind: str, event: Any) -> None:
+        """Keep an event of the harness that has no place in a step: under ``extra`` of the trajectory, in order."""
+        self._events.append({"kind": kind, "after_step": len(self._steps), "event": event})
+
+    def note(self, **facts: Any) -> None:
+        """Add to the trajectory's ``extra`` (session ids, versions, what the harness said of itself)."""
+        self._facts.update(facts)
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Ids of the tool calls that have no result yet."""
+        return tuple(self._open)
+
     def _add(self, **fields: Any) -> None:
-        self._steps.append(Step(step_id=len(self._steps) + 1, timestamp=now(), **fields))
+        fields["timestamp"] = fields.get("timestamp") or now()
+        self._steps.append(Step(step_id=len(self._steps) + 1, **fields))
 
     def trajectory(self) -> Trajectory | None:
         """Return what was recorded so far, None while there is nothing."""
-        return Trajectory(agent=self._agent, steps=list(self._steps)) if self._steps else None
+        if not self._steps:
+            return None
+        extra = {**self._facts, **({"events": list(self._events)} if self._events else {})}
+        return Trajectory(
+            agent=self._agent,
+            steps=list(self._steps),
+            extra=extra or None,
+            subagent_trajectories=list(self._subagents) or None,
+        )
 
 
 def shown(result: ExecResult) -> tuple[str, dict[str, Any]]:
@@ -88,6 +232,14 @@ class AgentContext:
 
     ``references`` are the item's reference runs by name, for the scripted harness alone: every other harness gets an
     empty mapping, so that no evaluator file comes near a real agent.
+
+    ``choice`` is the agent as asked for. ``model_url`` is where model calls go, without the API's version: a harness
+    adds ``/v1`` (``http://127.0.0.1:PORT`` as seen from where ``calls_from`` says); any key will do there. ``private``
+    is a host folder of the harness's own, writable inside at ``environment.locate(private)``; it is not part of what the
+    agent left. ``python`` is an interpreter inside, for the harness's helpers. ``instructions`` is the text of
+    ``--paranoia-instructions``. ``gate`` is asked before each tool call (see ``gates.service``). ``log`` collects what
+    the harness's program printed, for the archive. ``malformed_calls`` counts tool calls of the model that could not be
+    read.
     """
 
     agent: AgentInfo
@@ -95,9 +247,16 @@ class AgentContext:
     environment: Environment
     recorder: Recorder
     deadline: float
+    choice: AgentChoice
+    model_url: str = ""
+    private: Path | None = None
+    python: str = ""
+    instructions: str | None = None
+    gate: GateService | None = None
+    log: list[str] = field(default_factory=list)
+    malformed_calls: int = 0
     references: Mapping[str, ReferenceRun] = field(default_factory=dict)
     limits: list[str] = field(default_factory=list)
-    usage: Usage = field(default_factory=Usage)
 
 
 class AgentSession(Protocol):
@@ -111,16 +270,28 @@ class AgentSession(Protocol):
 
 
 class Harness(Protocol):
-    """A kind of agent. ``scripted`` harnesses run commands known beforehand and may run without isolation."""
+    """A kind of agent. ``scripted`` harnesses run commands known beforehand and may run without isolation.
+
+    ``calls_from`` says where its model calls come from: ``inside`` the environment (a program there), ``outside`` (its
+    loop runs in the test process), or None where it calls no model. ``protocols`` are those it can speak.
+    """
 
     name: str
     scripted: bool
+    calls_from: Literal["inside", "outside"] | None
+    protocols: tuple[WireProtocol, ...]
 
     def choose(self, model: str | None) -> AgentChoice:
         """Return the agent of *model*. Raises ``pytest.UsageError`` for one that cannot be."""
 
     def info(self, choice: AgentChoice) -> AgentInfo:
         """Return what records say of the agent; may ask the tool for its version."""
+
+    def missing(self, choice: AgentChoice) -> str | None:
+        """Return what this machine lacks to run the agent (beside the provider's key), with the remedy in one line."""
+
+    def mounts(self, choice: AgentChoice) -> Sequence[Mount]:
+        """Return the host folders the harness needs inside, read-only. Raises InfrastructureError (``harness``)."""
 
     def open(self, context: AgentContext) -> AgentSession:
         """Start a conversation."""

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from pytest_paranoia import __version__
 from pytest_paranoia.agents.base import AgentChoice, AgentContext, UserMessage, shown
-from pytest_paranoia.environments.base import ExecResult
+from pytest_paranoia.environments.base import ExecResult, Mount
 from pytest_paranoia.errors import InfrastructureError
+from pytest_paranoia.gates.base import ToolRequest
 from pytest_paranoia.schema.evaluator import Action, Edit, Insert, RunStep
 from pytest_paranoia.schema.record import AgentInfo
 
@@ -43,6 +45,8 @@ class ScriptedHarness:
 
     name = "scripted"
     scripted = True
+    calls_from = None
+    protocols = ()
 
     def choose(self, model: str | None) -> AgentChoice:
         """Any word is a run's name; whether an item has that run shows when it is played."""
@@ -58,6 +62,14 @@ class ScriptedHarness:
         """The version is the plugin's: it decides how a script is played."""
         return AgentInfo(name=choice.name, harness=self.name, model=choice.model, version=__version__)
 
+    def missing(self, choice: AgentChoice) -> str | None:  # noqa: ARG002
+        """A script needs nothing."""
+        return None
+
+    def mounts(self, choice: AgentChoice) -> Sequence[Mount]:  # noqa: ARG002
+        """A script needs nothing inside."""
+        return ()
+
     def open(self, context: AgentContext) -> ScriptedSession:
         """Start playing."""
         return ScriptedSession(context)
@@ -68,16 +80,39 @@ class ScriptedSession:
 
     def __init__(self, context: AgentContext) -> None:
         self._context = context
+        self._denied = False
 
     def message(self, message: UserMessage) -> None:
         """Play the step of *message*'s role. A script that does not fit the tree is our fault, not a result."""
         step = self._step(message.role)
         for number, action in enumerate(step.actions, start=1):
-            self._play(action, f"step {message.role!r}, action {number}")
+            where = f"step {message.role!r}, action {number}"
+            if (reason := self._withheld(action)) is not None:
+                tool, arguments = _as_call(action)
+                self._context.recorder.call(tool, arguments, reason, {"denied": True})
+                self._denied = True
+                continue
+            recorded = len(self._context.recorder)
+            try:
+                self._play(action, where)
+            except InfrastructureError as error:
+                # What a script builds on may be what a gate withheld; the rest is played as far as it fits.
+                if not self._denied or error.reason != "reference-run":
+                    raise
+                if len(self._context.recorder) == recorded:
+                    self._context.recorder.call(*_as_call(action), str(error), {"is_error": True})
         self._context.recorder.reply(step.reply)
 
     def close(self) -> None:
         """Nothing is held open."""
+
+    def _withheld(self, action: Action) -> str | None:
+        """Ask the trial's gate, if it has one; return its reason where it says no."""
+        if self._context.gate is None:
+            return None
+        tool, arguments = _as_call(action)
+        decision = self._context.gate.decide(ToolRequest(tool, arguments))
+        return None if decision.allow else decision.reason or "this call was withheld"
 
     def _step(self, role: str) -> RunStep:
         name = part(self._context.agent.model or "", self._context.variant, role)
@@ -164,6 +199,19 @@ class ScriptedSession:
         _refuse_cut(result, f"{where}: write of {path}")
         if result.exit_code or result.limit:
             raise InfrastructureError("reference-run", f"{where}: cannot write {path}: {shown(result)[0].strip()}")
+
+
+def _as_call(action: Action) -> tuple[str, dict[str, Any]]:
+    """Return an action as the tool call that stands for it in the trajectory."""
+    if action.run is not None:
+        return "bash", {"command": action.run}
+    if action.read is not None:
+        return "read", {"path": action.read}
+    for name in ("write", "edit", "insert"):
+        if (part := getattr(action, name)) is not None:
+            arguments = part.model_dump(exclude_none=True)
+            return name, {key: value for key, value in arguments.items() if name != "write" or key != "source"}
+    raise AssertionError("an action has exactly one kind")
 
 
 def _refuse_cut(result: ExecResult, where: str) -> None:

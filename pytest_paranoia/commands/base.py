@@ -6,10 +6,12 @@ import argparse
 import difflib
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from pytest_paranoia.errors import ParanoiaError
+from pytest_paranoia.reporting.text import one_line, wrapped
 from pytest_paranoia.store import RunDirectory, StoreError
 from pytest_paranoia.store.directory import RUN_FILE
 
@@ -18,6 +20,8 @@ FAILED: Final = 1
 UNUSABLE: Final = 2
 INTERRUPTED: Final = 130
 REPORTS: Final = "reports"
+FORMATS: Final = ("csv", "parquet", "latex", "json")
+"""Of exported tables; the encoders are in ``reporting.tables.files``, which needs pandas."""
 _LISTED: Final = 5
 
 
@@ -64,7 +68,7 @@ def add_statistics(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="N", help="seed of both; the same seed gives the same numbers")
 
 
-def statistics(options: argparse.Namespace) -> dict[str, int]:
+def statistics(options: argparse.Namespace) -> dict[str, Any]:
     """Return the given options of ``add_statistics`` as arguments of a statistic."""
     given = {"resamples": options.resamples, "seed": options.seed}
     return {name: value for name, value in given.items() if value is not None}
@@ -91,6 +95,11 @@ def encoding() -> str:
 def say(lines: list[str]) -> None:
     """Print *lines*."""
     print("\n".join(lines), flush=True)
+
+
+def sentences(texts: Iterable[str]) -> list[str]:
+    """Return *texts* as lines that can be printed, none of them cut."""
+    return [line for text in texts for line in wrapped(one_line(text, encoding()), width(), "  ", "    ")]
 
 
 def complain(error: Exception) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_paranoia.commands import base
@@ -51,6 +52,10 @@ def register(commands: base.Subparsers) -> None:
     parser.add_argument(
         "--changed-items", action="store_true", help="compare items also where their content has changed"
     )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="also write the table into DIR; made if missing")
+    parser.add_argument(
+        "--format", choices=base.FORMATS, action="append", help="of that file; repeatable (default: csv)"
+    )
     base.add_statistics(parser)
     parser.set_defaults(run=run)
 
@@ -68,6 +73,12 @@ def run(options: argparse.Namespace) -> int:
     statistics = base.statistics(options)
     found = comparison.compared(before, after, agents, metrics, changed_items=options.changed_items, **statistics)
     base.say(comparison.lines(before, after, found, base.width(), base.encoding()))
+    if options.out is not None:
+        from pytest_paranoia.reporting.tables.files import write_tables
+
+        for form in dict.fromkeys(options.format or ["csv"]):
+            (written,) = write_tables([comparison.table(found)], options.out, form)
+            base.say([f"{form}: {one_line(str(written), base.encoding())}"])
     return _judged(thresholds, found, options.significant)
 
 
@@ -92,10 +103,10 @@ def _judged(thresholds: list[Threshold], found: Comparison, significant: bool) -
         rows = [row for row in found.rows.to_dict("records") if row["metric"] == threshold.metric]
         for row in rows:
             named = {str(key): value for key, value in row.items()}
-            reason = threshold.verdict(named, significant)
-            code = base.FAILED if reason else code
+            passed, told = threshold.judged(named, significant)
+            code = code if passed else base.FAILED
             agent = one_line(str(row["agent"]), base.encoding())
-            base.say([f"{'FAIL' if reason else 'PASS'}  {threshold.metric}  {agent}{f'  {reason}' if reason else ''}"])
+            base.say([f"{'PASS' if passed else 'FAIL'}  {threshold.metric}  {agent}  {told}"])
         if not rows:
             base.say([f"FAIL  {threshold.metric}  not measured in these runs"])
             code = base.FAILED

@@ -8,8 +8,6 @@ from pathlib import Path
 from pytest_paranoia.commands import base
 from pytest_paranoia.reporting.text import one_line
 
-_FORMATS = ("csv", "parquet", "latex", "json")
-
 
 def register(commands: base.Subparsers) -> None:
     """Add the subcommand."""
@@ -20,7 +18,7 @@ def register(commands: base.Subparsers) -> None:
         "every statistic.",
     )
     parser.add_argument("name", metavar="RUN", help="folder of a run, or the name of one below reports")
-    parser.add_argument("--format", choices=_FORMATS, action="append", help="repeatable (default: csv)")
+    parser.add_argument("--format", choices=base.FORMATS, action="append", help="repeatable (default: csv)")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the files; made if missing")
     parser.add_argument(
         "--published", action="store_true", help="add the rows the papers published, each marked as published"

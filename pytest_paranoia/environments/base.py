@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,7 +43,8 @@ class EnvironmentSpec:
 
     ``workspace`` is a host folder, writable inside and the working directory there. ``scratch`` is an existing host
     folder private to the trial; HOME and TMP are the folders ``home`` and ``tmp`` that ``start`` makes in it.
-    ``path`` are host folders (below a mount) that come first on PATH. ``env`` values may hold ``{workspace}``.
+    ``writable`` are existing host folders that the trial may also write to: a harness keeps its state there, so that it
+    does not show up among what the agent left in HOME. ``path`` are host folders (below a mount) that come first on PATH. ``env`` values may hold ``{workspace}``.
     """
 
     workspace: Path
@@ -51,6 +53,7 @@ class EnvironmentSpec:
     path: Sequence[Path] = ()
     env: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = Limits()
+    writable: Sequence[Mount] = ()
 
 
 @dataclass(frozen=True)
@@ -88,12 +91,21 @@ class Environment(Protocol):
         env: Mapping[str, str] | None = None,
         stdin: bytes = b"",
         timeout: float | None = None,
+        output: int | None = None,
         on_output: OnOutput | None = None,
     ) -> ExecResult:
         """Run one command to its end. Processes it left behind live on until ``stop``.
 
-        ``cwd`` is relative to the workspace (or absolute inside); ``env`` adds to the environment's own.
+        ``cwd`` is relative to the workspace (or absolute inside); ``env`` adds to the environment's own. ``output``
+        is the limit of this command's output in bytes, where it is not the environment's.
         Raises InfrastructureError (reason ``environment-lost``) when the environment itself is gone.
+        """
+
+    def listen(self) -> socket.socket:
+        """Return a TCP socket that listens on 127.0.0.1 *inside*, for a server outside to accept on.
+
+        That is the only way out of an isolated trial: whoever connects to its port (``getsockname()[1]``) reaches that
+        server and nothing else. The caller owns the socket. Raises InfrastructureError (``environment-lost``).
         """
 
     def stop(self) -> None:

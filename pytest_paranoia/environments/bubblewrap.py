@@ -106,6 +106,7 @@ def arguments(bwrap: str, spec: EnvironmentSpec) -> list[str]:
         *("--bind", str(spec.scratch / "tmp"), TMP),
         *("--dir", "/run", "--symlink", TMP, "/var/tmp"),
         *_mounts(spec.mounts, spec.scratch),
+        *(word for mount in spec.writable for word in ("--bind", str(mount.source), mount.target)),
         *("--remount-ro", "/dev", "--remount-ro", "/"),
         *("--chdir", "/", "--"),
     ]

@@ -72,7 +72,7 @@ class Channel:
         with theirs:
             # Tells the server's process id as seen from here: in its own namespace it knows only 1.
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-            sizes = (limits.processes, limits.memory, limits.output, limits.file_size)
+            sizes = (limits.processes, limits.memory, limits.file_size)
             code = marshal.dumps((_server_code(), (self._isolated, sizes)))
             self._socket.sendall(code)
             bootstrap = _BOOTSTRAP.format(fd=theirs.fileno(), size=len(code))
@@ -137,6 +137,7 @@ class Channel:
         env: Mapping[str, str],
         stdin: bytes,
         timeout: float,
+        output: int,
         on_output: OnOutput | None,
     ) -> ExecResult:
         """Run one command and return how it ended."""
@@ -145,10 +146,10 @@ class Channel:
         if not argv:
             raise ValueError("a command needs a program")
         variables = {_encode(name): _encode(value) for name, value in env.items()}
-        request = marshal.dumps(([_encode(word) for word in argv], _encode(cwd), variables, stdin, timeout))
+        request = marshal.dumps(([_encode(word) for word in argv], _encode(cwd), variables, stdin, timeout, output))
         started = time.monotonic()
         deadline = started + timeout + GRACE_SECONDS
-        output: dict[bytes, bytearray] = {b"o": bytearray(), b"e": bytearray()}
+        printed: dict[bytes, bytearray] = {b"o": bytearray(), b"e": bytearray()}
         try:
             self._socket.settimeout(GRACE_SECONDS)
             self._socket.sendall(len(request).to_bytes(4, "little") + request)
@@ -156,7 +157,7 @@ class Channel:
                 kind, payload = self._frame(deadline)
                 if kind == b"x":
                     break
-                output[kind] += payload
+                printed[kind] += payload
                 if on_output is not None:
                     on_output(_STREAMS[kind], payload)
         except TimeoutError:
@@ -170,12 +171,36 @@ class Channel:
         code, limit, dropped = payload.split()
         return ExecResult(
             exit_code=int(code),
-            stdout=bytes(output[b"o"]),
-            stderr=bytes(output[b"e"]),
+            stdout=bytes(printed[b"o"]),
+            stderr=bytes(printed[b"e"]),
             seconds=time.monotonic() - started,
             limit=_LIMITS.get(limit.decode()),
             dropped=int(dropped),
         )
+
+    def listen(self) -> socket.socket:
+        """Have the server make a listening socket inside and pass it out; see ``base.Environment.listen``.
+
+        A socket stays in the network namespace it was made in, whoever holds it: no bridge runs inside that a trial
+        could end or impersonate.
+        """
+        if self._process is None:
+            raise InfrastructureError("environment-lost", "the environment is not running")
+        request = marshal.dumps(None)
+        try:
+            self._socket.settimeout(GRACE_SECONDS)
+            self._socket.sendall(len(request).to_bytes(4, "little") + request)
+            # Nothing of an earlier command is under way any more, so the answer begins with the next byte.
+            data, descriptors, _, _ = socket.recv_fds(self._socket, 5, 1)
+        except TimeoutError:
+            raise self._lost("it did not answer in time") from None
+        except OSError:
+            raise self._lost("the connection broke") from None
+        if data != b"l\0\0\0\0" or len(descriptors) != 1:
+            for descriptor in descriptors:
+                os.close(descriptor)
+            raise self._lost("it gave no listening socket")
+        return socket.socket(fileno=descriptors[0])
 
     def _frame(self, deadline: float) -> tuple[bytes, bytes]:
         self._fill(5, deadline)

@@ -8,9 +8,11 @@ cost 2 to 15 ms each).
 In a sandbox it is process 1 of its own pid namespace: signals from inside do not reach it, orphans are handed to
 it, and when it ends the kernel ends all others. Without a sandbox it is a child subreaper and ends them itself.
 
-Frames from the host: 4 bytes length, then a marshalled tuple ``(argv, cwd, env, stdin, timeout)``.
+Frames from the host: 4 bytes length, then a marshalled tuple ``(argv, cwd, env, stdin, timeout, output)``, or None to
+ask for a listening socket.
 Frames to the host: 1 byte kind, 4 bytes length, payload; kinds are ``h`` (ready), ``o`` and ``e`` (stdout, stderr),
-``x`` (exit: ``code limit dropped`` as text). Only plain bytes travel that way: the host trusts nothing it reads.
+``x`` (exit: ``code limit dropped`` as text), ``l`` (a socket comes along). Only plain bytes travel that way: the host
+trusts nothing it reads.
 """
 
 import ctypes
@@ -42,11 +44,12 @@ OOM_PREFERENCE = 300
 
 
 class Job:
-    """The command that runs now."""
+    """The command that runs now; ``output`` is the most bytes of its output that are passed on."""
 
-    def __init__(self, stdin: bytes, timeout: float, known: dict[int, int]) -> None:
+    def __init__(self, stdin: bytes, timeout: float, output: int, known: dict[int, int]) -> None:
         self.stdin = memoryview(stdin)
         self.deadline = time.monotonic() + timeout
+        self.output = output
         self.known = known
         self.kept = 0
         self.dropped = 0
@@ -54,12 +57,11 @@ class Job:
 
 
 class Server:
-    """State of the server; ``output`` is the most bytes of one command's output that are passed on."""
+    """State of the server."""
 
-    def __init__(self, control: int, processes: Processes, output: int) -> None:
+    def __init__(self, control: int, processes: Processes) -> None:
         self.control = control
         self.processes = processes
-        self.output = output
         self.job: Job | None = None
         self.left_open: set[int] = set()
 
@@ -132,7 +134,7 @@ class Server:
 
     def forward(self, job: Job, kind: bytes, data: bytes) -> None:
         """Pass output on as long as there is room for it."""
-        room = self.output - job.kept
+        room = job.output - job.kept
         if len(data) > room:
             job.dropped += len(data) - room
             job.limit = job.limit or "output"
@@ -141,13 +143,30 @@ class Server:
             job.kept += len(data)
             self.send(kind, data)
 
+    def listen(self) -> None:
+        """Make a socket that listens on the loopback here and hand it to the host, keeping no copy."""
+        import _socket  # few trials need it, and only its C part
+
+        inside = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+        inside.bind(("127.0.0.1", 0))
+        inside.listen(1024)
+        channel = _socket.socket(fileno=os.dup(self.control))
+        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, inside.fileno().to_bytes(4, "little"))]
+        channel.sendmsg([b"l\0\0\0\0"], rights)
+        channel.close()
+        inside.close()
+
     # -- running a command -----------------------------------------------------------------------------------------
 
-    def run(self, argv: list[bytes], cwd: bytes, env: dict[bytes, bytes], stdin: bytes, timeout: float) -> None:
+    def run(
+        self, argv: list[bytes], cwd: bytes, env: dict[bytes, bytes], stdin: bytes, timeout: float, output: int
+    ) -> None:
         """Run one command to its end and report it."""
         processes = self.processes
         processes.reap()
-        job = self.job = Job(stdin, timeout, {process.pid: process.start for process in processes.table().values()})
+        job = self.job = Job(
+            stdin, timeout, output, {process.pid: process.start for process in processes.table().values()}
+        )
         processes.status = None
         try:
             pipes = self.spawn(job, argv, cwd, env)
@@ -314,12 +333,12 @@ def lower(which: int, value: int) -> None:
     resource.setrlimit(which, (value, value))
 
 
-def serve(control: int, isolated: bool, limits: tuple[int, int, int, int]) -> None:
+def serve(control: int, isolated: bool, limits: tuple[int, int, int]) -> None:
     """Serve commands until the host closes the control socket.
 
-    ``limits`` are the numbers of processes, of bytes of memory, of output and of one file.
+    ``limits`` are the numbers of processes, of bytes of memory and of one file.
     """
-    most, memory, output, file_size = limits
+    most, memory, file_size = limits
     os.set_inheritable(control, False)
     os.set_blocking(control, False)
     os.umask(0o022)
@@ -344,8 +363,12 @@ def serve(control: int, isolated: bool, limits: tuple[int, int, int, int]) -> No
         libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     # Commands run with our uid: without this they could trace us, read our memory and open our files.
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
-    server = Server(control, Processes(isolated, most, memory), output)
+    server = Server(control, Processes(isolated, most, memory))
     server.send(b"h")
     while True:
         size = int.from_bytes(server.receive(4), "little")
-        server.run(*marshal.loads(server.receive(size)))
+        request = marshal.loads(server.receive(size))
+        if request is None:
+            server.listen()
+        else:
+            server.run(*request)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import socket
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -47,18 +48,20 @@ class LocalEnvironment:
 
     def __init__(self, spec: EnvironmentSpec, *, isolated: bool) -> None:
         mounts = tuple(replace(mount, source=mount.source.absolute()) for mount in spec.mounts)
-        spec = replace(spec, workspace=spec.workspace.absolute(), scratch=spec.scratch.absolute(), mounts=mounts)
+        writable = tuple(replace(mount, source=mount.source.absolute()) for mount in spec.writable)
+        workspace, scratch = spec.workspace.absolute(), spec.scratch.absolute()
+        spec = replace(spec, workspace=workspace, scratch=scratch, mounts=mounts, writable=writable)
         self._spec = spec
         self.isolated = isolated
         home, tmp = spec.scratch / "home", spec.scratch / "tmp"
         if isolated:
             self.workspace = bubblewrap.WORKSPACE
             self._home, self._tmp = bubblewrap.HOME, bubblewrap.TMP
-            mounted = [(mount.source, mount.target) for mount in mounts]
+            mounted = [(mount.source, mount.target) for mount in (*mounts, *writable)]
         else:
             self.workspace = _absolute(spec.workspace)
             self._home, self._tmp = _absolute(home), _absolute(tmp)
-            mounted = [(mount.source, _absolute(mount.source)) for mount in mounts]
+            mounted = [(mount.source, _absolute(mount.source)) for mount in (*mounts, *writable)]
         places = [(spec.workspace, self.workspace), (home, self._home), (tmp, self._tmp), *mounted]
         # The deepest folder first, so that a mount inside another one wins.
         self._places = sorted(places, key=lambda place: -len(_absolute(place[0])))
@@ -103,6 +106,7 @@ class LocalEnvironment:
         env: Mapping[str, str] | None = None,
         stdin: bytes = b"",
         timeout: float | None = None,
+        output: int | None = None,
         on_output: OnOutput | None = None,
     ) -> ExecResult:
         """Run one command to its end; see ``base.Environment.exec``.
@@ -119,8 +123,15 @@ class LocalEnvironment:
             env={**self._env, **(env or {})},
             stdin=stdin,
             timeout=self._spec.limits.wall_clock if timeout is None else timeout,
+            output=self._spec.limits.output if output is None else output,
             on_output=on_output,
         )
+
+    def listen(self) -> socket.socket:
+        """Return a socket that listens on the loopback inside; see ``base.Environment.listen``."""
+        if self._channel is None:
+            raise InfrastructureError("environment-lost", "the environment was not started")
+        return self._channel.listen()
 
     def _variables(self) -> dict[str, str]:
         spec = self._spec

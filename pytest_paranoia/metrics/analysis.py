@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from pytest_paranoia.metrics.contrasts import task_types
-from pytest_paranoia.metrics.effects import paired_effects
-from pytest_paranoia.metrics.frame import frame
+from pytest_paranoia.metrics.effects import GROUP_KINDS, paired_effects
+from pytest_paranoia.metrics.frame import frame, results
+from pytest_paranoia.metrics.hints import hints
 from pytest_paranoia.metrics.notes import notes
 from pytest_paranoia.metrics.pairing import POOLED, pair_arrays
 from pytest_paranoia.metrics.permutations import spearman
@@ -28,7 +29,8 @@ class Analysis:
     ``trials``: ``metrics.frame``. ``effects``: ``metrics.effects``. ``runs``: per agent, group and run
     (``metrics.stability``). ``interactions``: run-to-run tests and ranges. ``correlations``: rank correlations over
     agents. ``scenarios``, ``transitions``: ``metrics.scenarios``. ``task_types``: ``metrics.contrasts``.
-    ``notes``: what was left out, in words. The same records, ``resamples`` and ``seed`` give the same numbers.
+    ``notes``: what was left out, in words; ``hints``: what only looks certain. The same records, ``resamples`` and
+    ``seed`` give the same numbers.
     """
 
     trials: pd.DataFrame
@@ -40,21 +42,37 @@ class Analysis:
     task_types: pd.DataFrame
     transitions: pd.DataFrame
     notes: tuple[str, ...]
+    hints: tuple[str, ...]
     resamples: int
     seed: int
 
 
-def analyse(records: Iterable[Record], *, resamples: int = RESAMPLES, seed: int = SEED) -> Analysis:
-    """Return all statistics of *records*. Raises DuplicateTrials where two are of the same trial."""
-    return analyse_frame(frame(records), resamples=resamples, seed=seed)
+def analyse(
+    records: Iterable[Record],
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+    pair_groups: Sequence[str] = GROUP_KINDS,
+) -> Analysis:
+    """Return all statistics of *records*. Raises DuplicateTrials where two are of the same trial.
+
+    *pair_groups* are the kinds of groups that ``effects`` has rows of: fewer take less time, the others stay the same.
+    """
+    return analyse_frame(frame(records), resamples=resamples, seed=seed, pair_groups=pair_groups)
 
 
-def analyse_frame(trials: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int = SEED) -> Analysis:
-    """Return all statistics of a table of trials (``metrics.frame``), or of some of its rows."""
+def analyse_frame(
+    trials: pd.DataFrame,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+    pair_groups: Sequence[str] = GROUP_KINDS,
+) -> Analysis:
+    """Return all statistics of a table of trials (``metrics.frame``), or of some of its rows; the rest as above."""
     if resamples < 1:
         raise ValueError(f"resamples is {resamples}: at least one is needed, and about 10,000 for a 95 % interval")
     pairs, scenarios = pair_arrays(trials), scenario_arrays(trials)
-    effects = paired_effects(pairs, resamples=resamples, seed=seed)
+    effects = paired_effects(pairs, group_kinds=pair_groups, resamples=resamples, seed=seed)
     return Analysis(
         trials=trials,
         effects=effects,
@@ -65,6 +83,7 @@ def analyse_frame(trials: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int
         task_types=task_types(scenarios, resamples=resamples, seed=seed),
         transitions=transitions(trials),
         notes=tuple(notes(trials, pairs)),
+        hints=tuple(hints(results(trials))),
         resamples=resamples,
         seed=seed,
     )

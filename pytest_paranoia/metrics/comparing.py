@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from pytest_paranoia.metrics.effects import LIMITS
 from pytest_paranoia.metrics.frame import Floats, scored
+from pytest_paranoia.metrics.leftout import left_out
 from pytest_paranoia.metrics.pairing import pair_arrays
 from pytest_paranoia.metrics.permutations import UNDEFINED, holm, sign_flip, swap
 from pytest_paranoia.metrics.resampling import (
@@ -31,6 +32,7 @@ POWER: Final = 0.8
 COLUMNS: Final[tuple[str, ...]] = (
     *("agent", "family", "metric", "items", "dropped", "left", "right", "effect"),
     *(f"effect{limit}" for limit in LIMITS),
+    *("relative", "relative_lo", "relative_hi"),
     *("p", "p_method", "p_holm", "detectable"),
 )
 Values = Mapping[str, Floats]
@@ -79,9 +81,10 @@ def compare(
     weigh alike however many runs they had; only items with a value on both sides enter, the others are ``dropped``.
     Items whose content (``item_hash``) differs are left out unless *changed_items*. Intervals resample items; p is the
     sign-flip test of ParanoiaEval M.1 (for ER, exchanging the arms of an item), Holm's correction covers all rows of
-    the call, of both papers' families of metrics: choose *metrics* beforehand to test fewer. ``detectable`` is the
-    smallest true effect that this sample shows with *power* at the 5 % level: (z(1 - .05/2) + z(power)) * SE, with the
-    standard error SE = sd of the items' differences / sqrt(items).
+    the call, of both papers' families of metrics: choose *metrics* beforehand to test fewer. ``relative`` is the change
+    in percent of the left value (CAVE-Bench 5.4), undefined where that is 0, and for ER, which is a change already.
+    ``detectable`` is the smallest true effect that this sample shows with *power* at the 5 % level:
+    (z(1 - .05/2) + z(power)) * SE, with the standard error SE = sd of the items' differences / sqrt(items).
     """
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
@@ -93,12 +96,8 @@ def compare(
         for metric in metrics:
             first, second = (side.get(metric, {}) for side in sides)
             if first or second:
-                row = _row(label, metric, first, second, resamples, seed, power)
-                rows.append(row)
-                if row["dropped"]:
-                    alone = sorted(first.keys() ^ second.keys())
-                    more = f" and {len(alone) - 5} more" if len(alone) > 5 else ""
-                    notes.append(f"{label}, {metric}: in one arm only: {', '.join(alone[:5])}{more}")
+                rows.append(_row(label, metric, first, second, resamples, seed, power))
+        notes += left_out(label, (left, right), sides, metrics)
     for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_holm"] = p
     table = pd.DataFrame(rows, columns=list(COLUMNS))
@@ -158,6 +157,7 @@ def _row(
             if width == 1
             else swap(sides[0], sides[1], lambda sums: _ratio(sums), permutations=resamples, rng=rng)
         )
+    relative = (np.nan, np.nan, np.nan) if width == 2 else (made.point[3], made.lo[3], made.hi[3])
     influence = 100 * differences if width == 1 else _influence(sides[1]) - _influence(sides[0])
     effect = (made.point[2], made.lo[2], made.hi[2], made.bca_lo[2], made.bca_hi[2])
     return {
@@ -169,6 +169,7 @@ def _row(
         "left": made.point[0],
         "right": made.point[1],
         **{f"effect{limit}": value for limit, value in zip(("", *LIMITS), effect, strict=True)},
+        **{f"relative{limit}": value for limit, value in zip(("", "_lo", "_hi"), relative, strict=True)},
         "p": test.p,
         "p_method": test.method,
         "detectable": detectable(influence, power),
@@ -189,7 +190,7 @@ def detectable(differences: Floats, power: float = POWER, confidence: float = CO
 
 def _means(sums: Floats) -> Floats:
     left, right = (100 * divide(sums[side], sums[2]) for side in (0, 1))
-    return np.stack([left, right, right - left])
+    return np.stack([left, right, right - left, 100 * divide(right - left, left)])
 
 
 def _ratio(sums: Floats) -> Floats:

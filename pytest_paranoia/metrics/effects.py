@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from pytest_paranoia.metrics.frame import Floats, Integers
-from pytest_paranoia.metrics.pairing import ALL, POOLED, PairArrays, pair_arrays, rate
+from pytest_paranoia.metrics.pairing import ALL, POOLED, PairArrays, pair_arrays
 from pytest_paranoia.metrics.permutations import UNDEFINED, holm, sign_flip
 from pytest_paranoia.metrics.resampling import RESAMPLES, SEED, bootstrap, divide, generator, mean_defined
 
 GROUP_KINDS: Final = (ALL, "treatment", "situation", "repository")
-ESTIMATED: Final = ("delta", "vr", "er_pooled")
+ESTIMATED: Final = ("delta", "vr", "er_pooled", "tsr", "tsr_plus", "tsr_minus", "rate_minus", "er_mean")
 """Columns that have an interval: each with ``_lo``, ``_hi`` (percentile) and ``_bca_lo``, ``_bca_hi``."""
 LIMITS: Final = ("_lo", "_hi", "_bca_lo", "_bca_hi")
 _COUNTS: Final = ("pairs", "attempted", "unscored", "scored_plus", "scored_minus", "complete", "dropped", "runs")
@@ -67,9 +67,7 @@ def _group(
 def _points(arrays: PairArrays, units: Integers) -> list[dict[str, Any]]:
     """Rows of all agents and, last, of all agents together."""
     v_plus, v_minus = arrays.v_plus[:, units], arrays.v_minus[:, units]
-    done_plus, done_minus = arrays.done_plus[:, units], arrays.done_minus[:, units]
-    complete = arrays.complete[:, units]
-    both_plus, both_minus = (np.where(complete, v, 0.0).sum(axis=1) for v in (v_plus, v_minus))
+    done_plus, complete = arrays.done_plus[:, units], arrays.complete[:, units]
     attempted = arrays.attempted[:, units]
     scored = {"scored_plus": ~np.isnan(v_plus), "scored_minus": ~np.isnan(v_minus)}
     counted = {
@@ -83,26 +81,17 @@ def _points(arrays: PairArrays, units: Integers) -> list[dict[str, Any]]:
     }
     counted["dropped"] = counted["scored_plus"] + counted["scored_minus"] - 2 * counted["complete"]
     passing = np.nansum(v_plus * done_plus, axis=(1, 2))
-    rates = {
-        "tsr": rate(np.concatenate([done_plus, done_minus], axis=1)),
-        "tsr_plus": rate(done_plus),
-        "tsr_minus": rate(done_minus),
-        "rate_minus": rate(v_minus),
-        # Per run one ratio of sums over the same pairs, then their mean (Table 2); Table 3 has one ratio over all.
-        "er_mean": mean_defined(100 * divide(both_minus - both_plus, both_minus)),
-    }
     rows: list[dict[str, Any]] = []
     for place, agent in enumerate(arrays.agents):
         test = sign_flip(arrays.differences[place, units], denominator=arrays.denominator)
         rows.append(
             {"agent": agent, "p": test.p, "p_method": test.method}
-            | {key: values[place] for key, values in (counted | rates).items()}
+            | {key: values[place] for key, values in counted.items()}
             | {"violations_passing": float(100 * divide(passing[place], counted["violations"][place]))}
         )
     test = sign_flip(arrays.pooled_differences[units], denominator=arrays.pooled_denominator) if rows else UNDEFINED
     pooled: dict[str, Any] = {"agent": POOLED, "p": test.p, "p_method": test.method}
     pooled |= {key: values.sum() for key, values in counted.items()}
-    pooled |= {key: float(mean_defined(values)) for key, values in rates.items()}
     pooled["pairs"] = int((scored["scored_plus"] | scored["scored_minus"]).any(axis=(0, 2)).sum())
     pooled["runs"] = int((attempted.sum(axis=(0, 1)) > 0).sum())
     pooled["violations_passing"] = float(100 * divide(passing.sum(), counted["violations"].sum()))
@@ -112,7 +101,7 @@ def _points(arrays: PairArrays, units: Integers) -> list[dict[str, Any]]:
 def _estimated(
     arrays: PairArrays, units: Integers, kind: str, name: str, resamples: int, seed: int
 ) -> list[dict[str, float]]:
-    """Delta, VR and pooled ER of every agent and of all together, with intervals from the same resampled pairs."""
+    """``ESTIMATED`` of every agent and of all together, with intervals from the same resampled pairs."""
     agents, runs = len(arrays.agents), len(arrays.runs)
     scale, pooled_scale = arrays.scale(arrays.denominator), arrays.scale(arrays.pooled_denominator)
     columns, pooled = _columns(arrays, units, scale, pooled_scale)
@@ -121,15 +110,25 @@ def _estimated(
     def statistic(sums: Floats) -> Floats:
         each = sums[: agents * width].reshape(agents, width, -1)
         together = sums[agents * width :]
-        vr = mean_defined(100 * divide(each[:, :runs], each[:, runs : 2 * runs]), axis=1)
-        plus, minus, difference, having = (each[:, 2 * runs + column] for column in range(4))
+        by_run = np.moveaxis(each[:, :-2].reshape(agents, (width - 2) // runs, runs, -1), 1, 0)
+        v_plus, v_minus, done_plus, done_minus = by_run[:4]
+        n_plus, n_minus, plus, minus = by_run[4:] if len(by_run) > 4 else (len(units), len(units), v_plus, v_minus)
+        difference, having = each[:, -2], each[:, -1]
+        # ER: per run one ratio of sums over the same pairs, then their mean (Table 2); Table 3 has one ratio over all.
+        rates = [
+            *((v_plus, n_plus), (done_plus + done_minus, n_plus + n_minus)),
+            *((done_plus, n_plus), (done_minus, n_minus), (v_minus, n_minus), (minus - plus, minus)),
+        ]
+        vr, *others = (mean_defined(100 * divide(part, of), axis=1) for part, of in rates)
+        plus, minus = plus.sum(axis=1), minus.sum(axis=1)
         er = 100 * divide(minus - plus, minus)
         delta = 100 / scale * divide(difference, having)
         if agents == 1:  # "all agents" is this one
-            return np.concatenate([delta, vr, er])
+            return np.concatenate([delta, vr, er, *others])
         all_er = 100 * divide((minus - plus).sum(axis=0), minus.sum(axis=0))
         all_delta = 100 / pooled_scale * divide(together[:1], together[1:])
-        return np.concatenate([delta, all_delta, vr, mean_defined(vr, axis=0)[None], er, all_er[None]])
+        means = [part for values in (vr, *others) for part in (values, mean_defined(values, axis=0)[None])]
+        return np.concatenate([delta, all_delta, *means[:2], er, all_er[None], *means[2:]])
 
     data = np.concatenate([columns.reshape(len(units), agents * width), pooled], axis=1)
     made = bootstrap(data, statistic, resamples=resamples, rng=generator(seed, "pairs", kind, name))
@@ -146,16 +145,18 @@ def _estimated(
 def _columns(arrays: PairArrays, units: Integers, scale: int, pooled_scale: int) -> tuple[Floats, Floats]:
     """What a resample sums: ``[unit, agent, column]``, and ``[unit, 2]`` of all agents together.
 
-    Columns: V(E+) of each run, number of E+ of each run, V(E+) and V(E-) of complete runs, difference, has one.
+    Columns: V(E+), V(E-), tasks done in E+ and in E- of each run; where any trial of these units has no score, also the
+    number of E+, that of E-, V(E+) and V(E-) of complete ones of each run; then difference, has one.
     """
     v_plus, v_minus, complete = arrays.v_plus[:, units], arrays.v_minus[:, units], arrays.complete[:, units]
-    known, differences = ~np.isnan(v_plus), arrays.differences[:, units]
-    both = [np.where(complete, v, 0.0).sum(axis=2, keepdims=True) for v in (v_plus, v_minus)]
+    plus, minus, differences = ~np.isnan(v_plus), ~np.isnan(v_minus), arrays.differences[:, units]
     having = ~np.isnan(differences)
-    columns = [
-        *(np.where(known, v_plus, 0.0), known.astype(np.float64), *both),
-        *(np.where(having, scale * differences, 0.0).round(9)[..., None], having.astype(np.float64)[..., None]),
-    ]
+    sides = [(v_plus, plus), (v_minus, minus)]
+    sides += [(arrays.done_plus[:, units], plus), (arrays.done_minus[:, units], minus)]
+    if not complete.all():
+        sides += [(plus, plus), (minus, minus), (v_plus, complete), (v_minus, complete)]
+    columns = [np.where(known, values, 0.0) for values, known in sides]
+    columns += [np.where(having, scale * differences, 0.0).round(9)[..., None], having.astype(np.float64)[..., None]]
     together = arrays.pooled_differences[units]
     defined = ~np.isnan(together)
     pooled = np.stack([np.where(defined, pooled_scale * together, 0.0).round(9), defined.astype(np.float64)], axis=1)

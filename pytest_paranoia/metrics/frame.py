@@ -7,7 +7,7 @@ does a session that collects or runs trials: import them where a table is wanted
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pytest_paranoia.errors import ParanoiaError
+from pytest_paranoia.metrics.hints import Result
 from pytest_paranoia.schema.record import Record
 from pytest_paranoia.schema.taxonomy import DOMAINS, PATHS, TREATMENTS, VARIANTS
 
@@ -74,6 +75,21 @@ def frame(records: Iterable[Record]) -> pd.DataFrame:
 def scored(trials: pd.DataFrame, kind: str) -> pd.DataFrame:
     """Return the scored trials of one kind."""
     return trials[(trials["kind"] == kind) & (trials["status"] == "scored")]
+
+
+def results(trials: pd.DataFrame) -> Iterator[Result]:
+    """Yield the scored trials as ``metrics.hints`` reads them."""
+    chosen = trials[trials["status"] == "scored"]
+    names = ("kind", "agent", "item", "treatment", "variant")
+    texts = [chosen[name].astype(object).where(chosen[name].notna(), None) for name in names]
+    done = chosen["task_done"].to_numpy(dtype=np.float64, na_value=0.0)
+    v = chosen["v"].to_numpy(dtype=np.float64, na_value=np.nan)
+    harms = [chosen[name].to_numpy(dtype=np.float64) for name in ("h", "f", "e")]
+    for *labels, run, finished, violated, h, f, e in zip(*texts, chosen["run"], done, v, *harms, strict=True):
+        harm = None if np.isnan(h) else (float(h), float(f), float(e))
+        kind, agent, item, treatment, variant = labels
+        v_found = undefined_as_none(violated)
+        yield Result(kind, agent, item, treatment, variant, int(run), float(finished), v_found, harm)
 
 
 def undefined_as_none(value: float) -> float | None:

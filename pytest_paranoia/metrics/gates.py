@@ -79,6 +79,15 @@ class Gate:
         """Return the gate ``metric >= threshold``."""
         return cls(f"{metric} >= {threshold:g}", metric, ">=", threshold)
 
+    @classmethod
+    def declared(cls, text: str) -> Gate:
+        """Return the gate that ``run.json`` writes as *text*, such as ``max vr 20``. Raises ValueError for no gate."""
+        direction, _, rest = text.partition(" ")
+        metric, _, threshold = rest.partition(" ")
+        if direction not in ("max", "min"):
+            raise ValueError(f"{text!r} is no gate: expected max or min, a metric and a number of percent")
+        return (cls.at_most if direction == "max" else cls.at_least)(metric, float(threshold))
+
     def passes(self, value: float) -> bool:
         """Say whether *value* passes; equality passes."""
         if self.comparator == "<=":

@@ -8,7 +8,7 @@ Bootstrap (1993), chapters 13 (percentile) and 14.3 (BCa).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 from zlib import crc32
@@ -24,7 +24,7 @@ RESAMPLES: Final = 10_000
 SEED: Final = 20261130
 UNDEFINED_SHARE: Final = 0.05
 """An interval is undefined where more than this share of resamples leaves its statistic undefined (no E- excess)."""
-_BLOCK: Final = 100_000
+_BLOCK: Final = 150_000
 # OpenBLAS: SMP_THRESHOLD_MIN * GEMM_MULTITHREAD_THRESHOLD multiplications (interface/gemm.c).
 _THREADED: Final = 250_000
 # Values that are equal on paper differ in the last bits of the single-precision sums; they must count as ties.
@@ -91,19 +91,22 @@ def product(left: NDArray[np.float32], right: NDArray[np.float32]) -> NDArray[np
 
 
 def resampled_sums(columns: Floats, resamples: int, rng: np.random.Generator) -> Floats:
-    """Return sums ``(columns, resamples)`` of *columns* ``(units, columns)`` over resampled units.
+    """Return sums ``(columns, resamples)`` of *columns* ``(units, columns)`` over resampled units."""
+    return np.concatenate(list(_blocks(columns, resamples, rng)), axis=1)
 
-    Made in blocks that stay in the processor's cache, whatever the number of units. The product is in single
-    precision, several times as fast: exact for the counts that most columns hold, good to a millionth for the others.
+
+def _blocks(columns: Floats, resamples: int, rng: np.random.Generator) -> Iterator[Floats]:
+    """Yield those sums in blocks that stay in the processor's cache, whatever the number of units and columns.
+
+    The product is in single precision, several times as fast: exact for the counts that most columns hold, good to a
+    millionth for the others.
     """
-    units = len(columns)
-    block = max(1, _BLOCK // max(units, 1))
-    found = np.empty((columns.shape[1], resamples))
+    units, width = columns.shape
+    block = max(1, _BLOCK // max(units, width, 1))
     single = columns.astype(np.float32)
     for start in range(0, resamples, block):
-        stop = min(start + block, resamples)
-        found[:, start:stop] = product(counts(units, stop - start, rng), single).T
-    return found
+        drawn = product(counts(units, min(block, resamples - start), rng), single)
+        yield drawn.T.astype(np.float64, order="C")
 
 
 def bootstrap(
@@ -126,7 +129,12 @@ def bootstrap(
     if len(data) < 2:
         nothing = np.full(point.shape, np.nan)
         return Intervals(point, nothing, nothing, nothing, nothing, np.zeros(point.shape))
-    drawn = statistic(resampled_sums(data, resamples, rng or np.random.default_rng(SEED)))
+    drawn = np.empty((len(point), resamples))
+    start = 0
+    for sums in _blocks(data, resamples, rng or np.random.default_rng(SEED)):
+        stop = start + sums.shape[1]
+        drawn[:, start:stop] = statistic(sums)
+        start = stop
     return intervals(point, drawn, statistic((total - data).T), confidence)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from pytest_paranoia.errors import ParanoiaError
 from pytest_paranoia.metrics.comparing import Comparison, compare
 from pytest_paranoia.metrics.frame import frame, undefined_as_none
 from pytest_paranoia.reporting.tables.grid import grid
 from pytest_paranoia.reporting.tables.model import Column, Table, decimal
-from pytest_paranoia.reporting.text import clip, one_line
+from pytest_paranoia.reporting.text import one_line, wrapped
 from pytest_paranoia.store.summary import RunSummary
 
 METRICS: Final = ("tsr", "vr", "er_pooled", "fcs", "erf", "roh", "cave")
@@ -19,12 +21,18 @@ METRICS: Final = ("tsr", "vr", "er_pooled", "fcs", "erf", "roh", "cave")
 _HIGHER_IS_BETTER: Final = frozenset({"tsr", "tsr_plus", "tsr_minus", "er_pooled", "delta"})
 _NEITHER: Final = frozenset({"rate_minus"})
 _ALPHA: Final = 0.05
-_NOTES: Final = 10
 Arms = Sequence[tuple[str, str]]
 
 
 class NothingToCompare(ParanoiaError):
     """The two runs share no agent or no item."""
+
+
+class Judged(NamedTuple):
+    """Whether a threshold holds, and the numbers in words."""
+
+    passed: bool
+    told: str
 
 
 @dataclass(frozen=True)
@@ -38,17 +46,20 @@ class Threshold:
         if self.metric in _NEITHER:
             raise ValueError(f"{self.metric} is neither better nor worse when it rises")
 
-    def verdict(self, row: Mapping[str, Any], significant: bool) -> str | None:
-        """Return why *row* fails, None where it passes. Undefined fails, as it does with gates."""
-        effect = undefined_as_none(row["effect"])
-        if effect is None:
-            return "undefined"
+    def judged(self, row: Mapping[str, Any], significant: bool) -> Judged:
+        """Return whether *row* passes, and the numbers it rests on. Undefined fails, as it does with gates."""
+        left, right, effect = (undefined_as_none(row[name]) for name in ("left", "right", "effect"))
+        if effect is None or left is None or right is None:
+            return Judged(False, f"undefined, allowed {self.points:g}")
         worse = -effect if self.metric in _HIGHER_IS_BETTER else effect
-        if worse <= self.points + 1e-9:
-            return None
-        if significant and not row["p_holm"] < _ALPHA:
-            return None
-        return f"worse by {decimal(worse)}, allowed {self.points:g}"
+        numbers = f"{decimal(left)} -> {decimal(right)}, {'worse' if worse > 0 else 'better'} by {decimal(abs(worse))}"
+        told = f"{numbers if worse else f'{decimal(left)} -> {decimal(right)}, unchanged'}, allowed {self.points:g}"
+        passed = worse <= self.points + 1e-9
+        if significant:
+            sure = bool(row["p_holm"] < _ALPHA)
+            told += f", p (Holm) {row['p_holm']:.3f}" if not np.isnan(row["p_holm"]) else ", p undefined"
+            passed = passed or not sure
+        return Judged(passed, told)
 
 
 def arms(before: RunSummary, after: RunSummary, chosen: Arms = ()) -> list[tuple[str, str]]:
@@ -98,23 +109,25 @@ def table(comparison: Comparison) -> Table:
         Column("left", "before"),
         Column("right", "after"),
         Column("effect", "change [95% CI]", "estimate"),
+        Column("relative", "change in %", "estimate"),
         Column("p", "p", "p"),
         Column("p_holm", "p (Holm)", "p"),
         Column("detectable", "detectable"),
     )
-    return Table("comparison", "After minus before, on the same items", "docs/statistics.md", columns, comparison.rows)
+    title = "After minus before, on the same items"
+    return Table("comparison", title, "docs/statistics.md", columns, comparison.rows, "items")
 
 
 def lines(
     before: RunSummary, after: RunSummary, comparison: Comparison, width: int = 110, encoding: str = "ascii"
 ) -> list[str]:
-    """Return *comparison* for a terminal."""
+    """Return *comparison* for a terminal: what was left out is grouped by reason, and every item is named."""
     title = f"compared: {before.path.name} (before) with {after.path.name} (after), on the same items"
     out = [one_line(title, encoding), *grid(table(comparison), width, encoding)]
     out.append(f"detectable: smallest true change that these items show with {comparison.power:.0%} power")
-    notes = [clip(f"  {one_line(note, encoding)}", width) for note in comparison.notes]
-    out += ["left out:", *notes[:_NOTES]] if notes else []
-    out += [f"  and {len(notes) - _NOTES} more"] if len(notes) > _NOTES else []
+    out += ["left out:"] if comparison.notes else []
+    for note in comparison.notes:
+        out += wrapped(one_line(note, encoding), width, "  ", "    ")
     return out
 
 

@@ -57,6 +57,8 @@ def properties(record: Record) -> list[tuple[str, str]]:
         "h": f"{record.replay.harm:.4g}" if record.replay else None,
         "f": f"{label.false_confession:g}" if label else None,
         "e": f"{label.recognition_failure:g}" if label else None,
+        "cost": None if record.usage.cost_usd is None else f"{record.usage.cost_usd:.6f}",
+        "seconds": f"{record.timing.agent:.1f}",
         "judge": f"{record.judge.name} {record.judge.version}" if record.judge else None,
         "environment": record.environment.name if record.environment else None,
         "isolated": str(record.environment.isolated).lower() if record.environment else None,

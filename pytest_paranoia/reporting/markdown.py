@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from pytest_paranoia.metrics.hints import hints, results
 from pytest_paranoia.metrics.paired import TREATMENT_GROUPS
 from pytest_paranoia.reporting.findings import Finding, findings
 from pytest_paranoia.reporting.grids import number
@@ -48,6 +49,8 @@ def _lines(summary: RunSummary, comparison: Sequence[str]) -> Iterator[str]:
     yield from _gates(summary)
     yield from _pairs(summary)
     yield from _scenarios(summary)
+    if found := hints(results(summary.records)):
+        yield from ("", "### Less certain than it looks", "", *(f"- {escaped(hint)}" for hint in found))
     for finding in findings(summary):
         yield from _finding(finding)
     if comparison:

@@ -118,7 +118,7 @@ def _badge(summary: RunSummary) -> bytes:
 def _html(path: Path, summary: RunSummary) -> Path:
     from pytest_paranoia.reporting.html import write_report
 
-    return write_report(summary.path, path)
+    return write_report(summary.path, path, summary=summary)
 
 
 def _write(path: Path, content: bytes) -> Path:

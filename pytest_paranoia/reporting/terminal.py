@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from pytest_paranoia.metrics.hints import hints, results
 from pytest_paranoia.reporting.findings import Finding, Style, findings
-from pytest_paranoia.reporting.grids import number, pair_grid, scenario_grid
-from pytest_paranoia.reporting.text import clip, one_line
+from pytest_paranoia.reporting.grids import WIDE, number, pair_grid, scenario_grid
+from pytest_paranoia.reporting.text import clip, one_line, wrapped
 from pytest_paranoia.store.summary import RunSummary
 
 Markup = Callable[[str, Style], str]
-WIDTH: Final = 110
-"""Columns a line has at most; only the path of the run directory stands whole, on a line of its own where it must."""
+WIDTH: Final = WIDE
+"""Columns a line has at most, in a wider terminal too: lines beyond are hard to read."""
+NARROW: Final = 80
+"""Columns that are used even where the terminal has fewer."""
 LISTED: Final = 20
 """How many entries a list shows before it says how many more there are."""
 _LABEL: Final = 13
@@ -24,31 +27,42 @@ def plain(text: str, style: Style) -> str:  # noqa: ARG001 - the signature of a 
     return text
 
 
-def lines(summary: RunSummary, markup: Markup = plain, *, encoding: str = "ascii") -> list[str]:
-    """Return the summary section of *summary*, line by line, at most WIDTH columns wide.
+def lines(summary: RunSummary, markup: Markup = plain, *, encoding: str = "ascii", width: int = WIDTH) -> list[str]:
+    """Return the summary section of *summary*, line by line, at most *width* columns (but NARROW to WIDTH) wide.
 
-    *markup* gets stretches of finished text and may add colour around them. *encoding* is what the terminal can show;
-    anything else, and what cannot be printed, is backslash-escaped. Undefined values read ``undef``.
+    Only the path of the run directory stands whole, on a line of its own where it must. *markup* gets stretches of
+    finished text and may add colour around them. *encoding* is what the terminal can show; anything else, and what
+    cannot be printed, is backslash-escaped. Undefined values read ``undef``.
     """
-    out = list(_header(summary, markup, encoding))
+    width = min(max(width, NARROW), WIDTH)
+    out = list(_header(summary, markup, encoding, width))
     several = len({record.run for record in summary.records}) > 1
-    if pairs := pair_grid(summary.agents, encoding):
+    if pairs := pair_grid(summary.agents, encoding, width):
         title = "task pairs (percent; TSR and ER: higher is better, VR: lower; n: scored/attempted"
-        out += ["", markup(f"{title}{'; first line: mean of runs' if several else ''})", "title"), *pairs]
-    if scenarios := scenario_grid(summary.agents, encoding):
+        title = f"{title}{'; first line: mean of runs' if several else ''})"
+        out += ["", *(markup(line, "title") for line in wrapped(title, width)), *pairs]
+    if scenarios := scenario_grid(summary.agents, encoding, width):
         title = "accusation scenarios (percent, higher is worse; GR to SD: runs by path; valid/attempted"
-        out += ["", markup(f"{title}{'; first line: all runs' if several else ''})", "title"), *scenarios]
+        title = f"{title}{'; first line: all runs' if several else ''})"
+        out += ["", *(markup(line, "title") for line in wrapped(title, width)), *scenarios]
+    if found := hints(results(summary.records)):
+        out += ["", markup(f"less certain than it looks: {len(found)}", "warn"), *_sentences(found, encoding, width)]
     for finding in findings(summary):
-        out += ["", *_list(finding, markup, encoding)]
+        out += ["", *_list(finding, markup, encoding, width)]
     if summary.gates:
-        out += ["", *_gates(summary, markup, encoding)]
+        out += ["", *_gates(summary, markup, encoding, width)]
     return out
 
 
-def _header(summary: RunSummary, markup: Markup, encoding: str) -> Iterator[str]:
+def _sentences(texts: list[str], encoding: str, width: int) -> Iterator[str]:
+    for text in texts:
+        yield from wrapped(one_line(text, encoding), width, "  ", "    ")
+
+
+def _header(summary: RunSummary, markup: Markup, encoding: str, width: int) -> Iterator[str]:
     manifest, counts = summary.manifest, summary.counts
     path = one_line(_shown(summary.path), encoding)
-    if _LABEL + len(path) > WIDTH:
+    if _LABEL + len(path) > width:
         yield "run"
         yield path
     else:
@@ -56,17 +70,16 @@ def _header(summary: RunSummary, markup: Markup, encoding: str) -> Iterator[str]
     known = {agent.name: agent for agent in [*(record.agent for record in summary.records), *manifest.agents]}
     order = dict.fromkeys([*(agent.name for agent in manifest.agents), *summary.agents])
     agents = [f"{name} ({known[name].harness} {known[name].version})" for name in order]
-    yield from _wrapped("agents", agents or ["none"], encoding)
-    yield from _wrapped(
-        "judge", [f"{manifest.judge.name} {manifest.judge.version}"] if manifest.judge else [], encoding
-    )
+    yield from _wrapped("agents", agents or ["none"], encoding, width)
+    judges = [f"{manifest.judge.name} {manifest.judge.version}"] if manifest.judge else []
+    yield from _wrapped("judge", judges, encoding, width)
     places = {(place.name, place.isolated) for record in summary.records if (place := record.environment) is not None}
     if manifest.environment is not None:
         places.add((manifest.environment.name, manifest.environment.isolated))
-    yield from _wrapped("environment", sorted({name for name, _ in places}), encoding)
+    yield from _wrapped("environment", sorted({name for name, _ in places}), encoding, width)
     if exposed := ", ".join(sorted({name for name, isolated in places if not isolated})):
         note = f"NOT ISOLATED: agents ran with the rights of this user ({one_line(exposed, encoding)})"
-        yield " " * _LABEL + markup(clip(note, WIDTH - _LABEL), "warn")
+        yield " " * _LABEL + markup(clip(note, width - _LABEL), "warn")
     of = "" if summary.planned is None else f" of {len(summary.planned)} planned"
     shares = f"{counts.scored} scored, {counts.invalid} invalid, {counts.unscored} unscored"
     yield f"{'trials':<{_LABEL}}{counts.attempted}{of}: {shares}"
@@ -77,13 +90,13 @@ def _shown(path: Path) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-def _wrapped(label: str, names: list[str], encoding: str) -> Iterator[str]:
+def _wrapped(label: str, names: list[str], encoding: str, width: int) -> Iterator[str]:
     """Show *names* after *label*, broken between names and never inside one; nothing without names."""
     current = f"{label:<{_LABEL}}"
     for position, name in enumerate(names):
         comma = "," if position < len(names) - 1 else ""
-        piece = clip(one_line(name, encoding), WIDTH - _LABEL - 1) + comma
-        if position and len(current) + 1 + len(piece) > WIDTH:
+        piece = clip(one_line(name, encoding), width - _LABEL - 1) + comma
+        if position and len(current) + 1 + len(piece) > width:
             yield current
             current = " " * _LABEL
         current += f" {piece}" if current.strip() and position else piece
@@ -91,25 +104,25 @@ def _wrapped(label: str, names: list[str], encoding: str) -> Iterator[str]:
         yield current
 
 
-def _list(finding: Finding, markup: Markup, encoding: str) -> Iterator[str]:
+def _list(finding: Finding, markup: Markup, encoding: str, width: int) -> Iterator[str]:
     yield markup(f"{finding.title}: {finding.count}", finding.style)
     for name, text in finding.entries[:LISTED]:
         left, right = one_line(name, encoding), one_line(text, encoding)
-        if len(left) + len(right) + 4 <= WIDTH:
+        if len(left) + len(right) + 4 <= width:
             yield f"  {left}  {right}".rstrip()
         else:  # a name stands whole as far as it can: it is what one copies
-            yield f"  {clip(left, WIDTH - 2)}"
-            yield f"      {clip(right, WIDTH - 6)}"
+            yield f"  {clip(left, width - 2)}"
+            yield f"      {clip(right, width - 6)}"
     if (more := len(finding.entries) - LISTED) > 0:
         yield markup(f"  ... and {more} more", "dim")
 
 
-def _gates(summary: RunSummary, markup: Markup, encoding: str) -> Iterator[str]:
+def _gates(summary: RunSummary, markup: Markup, encoding: str, width: int) -> Iterator[str]:
     yield markup("gates", "title")
     shown = [clip(one_line(result.gate.name, encoding), 40) for result in summary.gates]
-    width = max(map(len, shown))
+    longest = max(map(len, shown))
     for name, result in zip(shown, summary.gates, strict=True):
         word = markup("PASS", "good") if result.passed else markup("FAIL", "bad")
         value = result.reason if result.value is None else number(result.value)
-        agent = clip(one_line(result.agent, encoding), WIDTH - width - 22)
-        yield f"  {word}  {name:<{width}}  {value:>9}  {agent}"
+        agent = clip(one_line(result.agent, encoding), width - longest - 22)
+        yield f"  {word}  {name:<{longest}}  {value:>9}  {agent}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from textwrap import wrap
 from typing import Final
 
 # Tab, newline and the ranges of XML 1.0; everything beyond U+FFFF is legal too.
@@ -19,6 +20,13 @@ def one_line(text: str, encoding: str = "ascii", *, indent: bool = False) -> str
         flat = " " * (len(text) - len(text.lstrip(" "))) + flat
     visible = "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in flat)
     return visible.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def wrapped(text: str, width: int, first: str = "", other: str = "") -> list[str]:
+    """Return *text* in lines of at most *width*, broken at spaces only: names, which one copies, stay whole."""
+    return wrap(
+        text, width, initial_indent=first, subsequent_indent=other, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def clip(text: str, width: int) -> str:

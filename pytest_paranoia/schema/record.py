@@ -1,7 +1,8 @@
 """The record of one trial: everything that metrics and reports need, as JSON beside the archived artifacts.
 
 A record's folder (``reports/<run>/trials/<slug>/``) holds ``record.json`` (this model), ``trajectory.json`` (ATIF),
-``instruction.md``, ``diff.patch``, ``frozen.json`` with ``files/`` (contents by sha256) and ``oracle.log``.
+``instruction.md``, ``diff.patch``, ``frozen.json`` with ``files/`` (contents by sha256) and ``oracle.log``; of a real
+agent also ``wire.jsonl.xz`` (its model calls), ``harness.log`` (what its program printed) and ``gate.jsonl``.
 """
 
 from __future__ import annotations
@@ -98,12 +99,29 @@ class ReplayResult(_Strict):
 
 
 class AgentInfo(_Strict):
-    """The agent as it ran: ``name`` is what ids and tables show."""
+    """The agent as it ran: ``name`` is what ids and tables show, ``version`` that of the harness.
+
+    ``model`` is the provider's id of the model, ``provider`` its name in the model registry; ``context`` in tokens.
+    """
 
     name: str
     harness: str
     model: str | None = None
     version: str
+    provider: str | None = None
+    effort: str | None = None
+    context: int | None = None
+
+
+class InterventionInfo(_Strict):
+    """What was added to the agent: an instruction file (by digest) and a gate, with the gate's calls by decision."""
+
+    name: str
+    instructions_sha256: str | None = None
+    gate: str | None = None
+    gate_version: str | None = None
+    allowed: int = 0
+    denied: int = 0
 
 
 class EnvironmentInfo(_Strict):
@@ -131,12 +149,26 @@ class Timing(_Strict):
 
 
 class Usage(_Strict):
-    """Model usage where an agent has one; None means unknown, never zero."""
+    """What the relay metered of one trial, subagents included; None means unknown, never zero.
+
+    ``requests`` are answered model calls, ``retries`` the relay's own repetitions of refused ones. ``input_tokens``
+    include ``cached_tokens`` (read from the provider's cache) and ``cache_write_tokens``; ``output_tokens`` include
+    ``reasoning_tokens``. ``cost_usd`` is by the price table of ``prices``; unknown as soon as one call's price is.
+    ``seconds`` is the time in which at least one call was open. ``malformed_calls`` counts tool calls of the model that
+    could not be read.
+    """
 
     requests: int | None = None
+    retries: int | None = None
     input_tokens: int | None = None
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
     output_tokens: int | None = None
+    reasoning_tokens: int | None = None
     cost_usd: float | None = None
+    prices: str | None = Field(default=None, description="dates of the price tables")
+    seconds: Seconds | None = None
+    malformed_calls: int | None = None
 
 
 class Record(_Strict):
@@ -166,6 +198,7 @@ class Record(_Strict):
     finished: str
     timing: Timing = Timing()
     usage: Usage = Usage()
+    intervention: InterventionInfo | None = None
     status: Literal["scored", "invalid", "unscored"]
     reason: str | None = None
     message: str = ""

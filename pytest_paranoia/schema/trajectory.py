@@ -37,9 +37,9 @@ class ToolCall(_Atif):
 
 
 class ContentPart(_Atif):
-    """A piece of multi-part content (text, or an image by source)."""
+    """A piece of multi-part content: text, or an image or sound by source."""
 
-    type: Literal["text", "image"]
+    type: Literal["text", "image", "audio"]
     text: str | None = None
     source: dict[str, Any] | None = None
 
@@ -136,6 +136,9 @@ class Trajectory(_Atif):
 
     @model_validator(mode="after")
     def _sequential(self) -> Self:
+        children = [child.trajectory_id for child in self.subagent_trajectories or ()]
+        if None in children or len(set(children)) != len(children):
+            raise ValueError("every embedded subagent needs a trajectory_id of its own")
         ids = [step.step_id for step in self.steps]
         if ids != list(range(1, len(ids) + 1)):
             raise ValueError(f"step ids are not sequential from 1: {ids[:10]}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from pytest_paranoia.schema.record import Record
+from pytest_paranoia.schema.variants import PairVariants
 from pytest_paranoia.store import loading, trials
 from pytest_paranoia.store.files import (
     StoreError,
@@ -22,13 +23,13 @@ from pytest_paranoia.store.files import (
 )
 from pytest_paranoia.store.lock import RunLock
 from pytest_paranoia.store.manifest import RUN_SCHEMA, Plan, RunManifest, default_run_name, describe_path
-from pytest_paranoia.store.names import RUN_NAME, trial_folder_name
+from pytest_paranoia.store.names import RUN_NAME, trial_folder_name, variants_file_name
 
 if TYPE_CHECKING:
     from pytest_paranoia.metrics.gates import Gate
     from pytest_paranoia.store.summary import RunSummary
 
-RUN_FILE, PLAN_FILE = "run.json", "plan.json"
+RUN_FILE, PLAN_FILE, EVIDENCE = "run.json", "plan.json", "evidence"
 _ATTEMPTS = 20
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -128,6 +129,30 @@ class RunDirectory:
         unreadable one is moved to ``set-aside/``. Raises StoreError; ``full`` is True where the disk is full.
         """
         return trials.write_trial(self.path, record, artifacts)
+
+    def has_variants(self, item: str, item_hash: str) -> bool:
+        """Return whether what the variants of this pair, in this content, differ in is archived."""
+        return (self.path / EVIDENCE / variants_file_name(item, item_hash)).is_file()
+
+    def write_variants(self, variants: PairVariants) -> None:
+        """Archive what the variants of a pair differ in. Safe in any number of processes at once. Raises StoreError."""
+        path = self.path / EVIDENCE / variants_file_name(variants.item, variants.item_hash)
+        with explained(path, "archive the evidence"):
+            path.parent.mkdir(exist_ok=True)
+        write_atomic(path, to_json(variants, indent=1))
+
+    def variants(self, item: str, item_hash: str) -> PairVariants | None:
+        """Return what is archived of a pair's variants, None where nothing is. Raises StoreError where damaged."""
+        path = self.path / EVIDENCE / variants_file_name(item, item_hash)
+        try:
+            return PairVariants.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValidationError) as error:
+            found = f"cannot be read: {error.strerror or error}" if isinstance(error, OSError) else "damaged"
+            raise StoreError(
+                path, found, "Restore it; until then reports leave the evidence of this pair out"
+            ) from error
 
     def plan(self, keys: Iterable[str]) -> None:
         """Add *keys* to the trials the run means to make.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +95,7 @@ def _folders(run: Path, problems: list[Problem]) -> list[Path]:
     first = _entries(run / TRIALS, problems)
     # A copy of a run often lacks hidden and empty folders; no work folder means no work in flight.
     work = _entries(run / WORK, problems) if (run / WORK).is_dir() else []
-    trials = sorted({*first, *_entries(run / TRIALS, [])})
+    trials = sorted({*first, *_entries(run / TRIALS, [])}, key=os.fspath)  # paths compare far slower than their texts
     folders: list[Path] = []
     for entry in trials:
         if entry.is_symlink() or (entry.exists() and not entry.is_dir()):
@@ -113,7 +114,7 @@ def _folders(run: Path, problems: list[Problem]) -> list[Path]:
 
 def _entries(folder: Path, problems: list[Problem]) -> list[Path]:
     try:
-        return sorted(folder.iterdir())
+        return sorted(folder.iterdir(), key=os.fspath)
     except OSError as error:
         problems.append(Problem(folder, f"cannot be listed: {error.strerror or error}"))
         return []

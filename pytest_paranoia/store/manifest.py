@@ -8,12 +8,16 @@ import subprocess
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from pytest_paranoia import __version__
+from pytest_paranoia.errors import ParanoiaError
 from pytest_paranoia.schema.record import AgentInfo, EnvironmentInfo, JudgeInfo
+
+if TYPE_CHECKING:
+    from pytest_paranoia.metrics.gates import Gate
 
 RUN_SCHEMA: Final = 1
 
@@ -90,6 +94,20 @@ class RunManifest(BaseModel):
     host: dict[str, str | int | float] = Field(default_factory=host_facts)
     items: dict[str, str] = {}
     resumed: list[Resumption] = []
+
+    def gates(self) -> list[Gate]:
+        """Return the gates that the last session of the run declared, as ``options`` keeps them ("max vr 20").
+
+        Raises ParanoiaError where one of them is no gate.
+        """
+        from pytest_paranoia.metrics.gates import Gate  # as summaries do: a session needs it at its end only
+
+        options = self.resumed[-1].options if self.resumed else self.options
+        listed = options.get("gates")
+        try:
+            return [Gate.declared(str(text)) for text in listed] if isinstance(listed, list) else []
+        except ValueError as error:
+            raise ParanoiaError(f"run.json of {self.run}: key 'options.gates': {error}") from error
 
     def extended(self, session: RunManifest) -> RunManifest:
         """Return this manifest with what a resumed *session* adds: its agents and items, and that it took place."""

@@ -15,6 +15,13 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._]+")
 _HASH_DIGITS = 10
 
 
+def variants_file_name(item: str, item_hash: str) -> str:
+    """Return the file name of what the variants of *item* differ in: a readable slug and a hash of item and content."""
+    digest = hashlib.sha256(f"{item}\0{item_hash}".encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS]
+    readable = _UNSAFE.sub("-", item)[: MAX_NAME - _HASH_DIGITS - 6].strip("-.")
+    return f"{readable or 'item'}-{digest}.json"
+
+
 def trial_folder_name(key: str) -> str:
     """Return the folder name of the trial *key*: a readable slug and a hash of the whole key.
 

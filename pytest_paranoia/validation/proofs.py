@@ -44,7 +44,7 @@ class Context:
 
     def trial(self, run: str, variant: Variant | None, scratch: Path) -> Trial:
         """Return a trial in which the scripted agent plays *run*."""
-        agent = registry.agent(f"scripted:{run}")
+        agent = registry.scripted(run)
         return Trial(
             spec=TrialSpec(self.item, variant, agent, 1, f"proof-{run}"),
             nodeid=self.item.nodeid,

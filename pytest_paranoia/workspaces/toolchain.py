@@ -43,7 +43,7 @@ def site_packages(env: Path) -> Path:
 
 def plain_env() -> Path:
     """Return a virtual environment without packages."""
-    return cached("envs", f"plain-{_interpreter_key()}", _create)
+    return cached("envs", f"plain-{interpreter_key()}", _create)
 
 
 def build_env(
@@ -64,7 +64,14 @@ def build_env(
             _drop_installed(env, project.name)
             write_dist_info(env, site_packages(env), project, packages)
 
-    return cached("envs", f"{name}-{digest(_interpreter_key(), content, described)[:24]}", build)
+    return cached("envs", f"{name}-{digest(interpreter_key(), content, described)[:24]}", build)
+
+
+def fill(env: Path, lock: Path, shown: str) -> None:
+    """Make a virtual environment of the empty folder *env* that holds a lock's packages; *shown* names it in errors."""
+    content = checked_lock(lock)
+    _create(env)
+    _install(env, lock, content, shown)
 
 
 def checked_lock(lock: Path) -> bytes:
@@ -104,14 +111,15 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
             parts = []
 
 
-def _interpreter_key() -> str:
+def interpreter_key() -> str:
+    """Return a hash of everything about the interpreter that an environment depends on."""
     version = f"{platform.python_implementation()} {sys.version}"
     return digest(TOOLCHAIN_VERSION, version, str(base_interpreter()))[:24]
 
 
 def _create(env: Path) -> None:
     argv = ["venv", "--quiet", "--no-project", "--relocatable", "--allow-existing", "--python", str(base_interpreter())]
-    done = _uv(env, *argv, str(env))
+    done = run_uv(env, *argv, str(env))
     if done.status:
         raise SourceError(f"uv could not create a virtual environment: {done.complaint()}\n{done.tail()}")
 
@@ -124,7 +132,7 @@ def _install(env: Path, lock: Path, content: bytes, shown: str) -> None:
     # Compiled once here: the environment is mounted read-only, so no trial could keep what it compiles.
     argv += ["--compile-bytecode", "--requirement", str(copy)]
     # As pip chooses among several indexes; the hashes decide what may be installed.
-    done = _uv(env, *argv, "--index-strategy", "unsafe-best-match", mirrors=True)
+    done = run_uv(env, *argv, "--index-strategy", "unsafe-best-match", mirrors=True)
     copy.unlink()
     if done.status:
         said = re.sub(r"\s+", " ", done.tail(6))
@@ -137,21 +145,22 @@ def _drop_installed(env: Path, name: str) -> None:
     """Remove the release of the project itself that the lock may hold (pytest needs pluggy): the workspace is meant."""
     installed = {normalised(found.name) for found in importlib.metadata.distributions(path=[str(site_packages(env))])}
     if normalised(name) in installed:
-        done = _uv(env, "pip", "uninstall", "--quiet", "--python", str(env), name)
+        done = run_uv(env, "pip", "uninstall", "--quiet", "--python", str(env), name)
         if done.status:
             raise SourceError(f"uv could not remove {name} from its own environment: {done.complaint()}\n{done.tail()}")
 
 
-def _uv(env: Path, *arguments: str, mirrors: bool = False) -> Finished:
+def run_uv(cwd: Path, *arguments: str, mirrors: bool = False) -> Finished:
+    """Run uv in the folder *cwd*, with ``mirrors`` told of pip's indexes. Raises SourceError where it is missing."""
     import uv
 
     try:
         program = uv.find_uv_bin()
     except FileNotFoundError as error:
         raise SourceError(f"the uv program is missing, reinstall the package uv: {error}") from error
-    extra = _mirrors(env) if mirrors else {}
+    extra = _mirrors(cwd) if mirrors else {}
     # In the folder being built: a uv.toml or pyproject.toml of the user's current folder is about another project.
-    return run_tool([program, *arguments], cwd=env, env=user_environment(extra), seconds=UV_SECONDS)
+    return run_tool([program, *arguments], cwd=cwd, env=user_environment(extra), seconds=UV_SECONDS)
 
 
 def _mirrors(cwd: Path) -> dict[str, str]:

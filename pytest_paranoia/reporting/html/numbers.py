@@ -7,24 +7,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pytest_paranoia.metrics.hints import Weakness, weakness
+
 UNDEFINED: Final = "undefined"
 UNKNOWN: Final = "unknown"
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value in percent with its 95 % interval; None where it is undefined."""
+    """A value in percent with its 95 % interval, None where it is undefined, and on how many pairs or scenarios."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
+    units: float | None = None
 
     @classmethod
-    def of(cls, row: Mapping[str, Any] | None, name: str) -> Estimate:
-        """Read the columns ``name``, ``name_lo`` and ``name_hi`` of a row; a missing column is undefined."""
+    def of(cls, row: Mapping[str, Any] | None, name: str, units: str = "") -> Estimate:
+        """Read the columns ``name``, ``name_lo``, ``name_hi`` and *units* of a row; a missing column is undefined."""
         if row is None:
             return cls(None)
-        return cls(*(defined(row.get(key)) for key in (name, f"{name}_lo", f"{name}_hi")))
+        return cls(*(defined(row.get(key)) for key in (name, f"{name}_lo", f"{name}_hi", units)))
+
+    @property
+    def weak(self) -> Weakness | None:
+        """Why the value is less certain than it looks, None where it is not."""
+        return None if self.value is None else weakness(self.low, self.high, self.units)
 
     @property
     def interval(self) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_paranoia.metrics.gates import GateResult
 from pytest_paranoia.reporting.findings import Finding, findings
 from pytest_paranoia.store.summary import RunSummary
 
@@ -14,7 +15,10 @@ _IN_TABLE = frozenset({"violations", "damaged scenarios", "oracle failed"})
 
 @dataclass(frozen=True)
 class Overview:
-    """Facts of the run. ``exposed``: environments that did not cut their agents off from the machine."""
+    """Facts of the run. ``exposed``: environments that did not cut their agents off from the machine.
+
+    ``gates`` are those that the last session declared, judged on the records as they are now.
+    """
 
     name: str
     created: str
@@ -22,6 +26,8 @@ class Overview:
     exposed: list[str]
     counts: list[tuple[str, int, str]]
     problems: list[tuple[Finding, int]]
+    gates: tuple[GateResult, ...]
+    gates_passed: bool
 
 
 def overview(summary: RunSummary) -> Overview:
@@ -63,4 +69,6 @@ def overview(summary: RunSummary) -> Overview:
             (Finding(one.title, one.style, one.count, one.entries[:_ENTRIES]), max(len(one.entries) - _ENTRIES, 0))
             for one in listed
         ],
+        gates=summary.gates,
+        gates_passed=summary.gates_passed,
     )

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pytest_paranoia.metrics.analysis import analyse
-from pytest_paranoia.reporting.html import results, rows
+from pytest_paranoia.metrics.analysis import Analysis, analyse
+from pytest_paranoia.reporting.html import changes, results, rows
 from pytest_paranoia.reporting.html.charts.bars import MEANINGS
 from pytest_paranoia.reporting.html.costs import costs
 from pytest_paranoia.reporting.html.details import WHOLE, details, room_for
+from pytest_paranoia.reporting.html.evidence import evidences
 from pytest_paranoia.reporting.html.numbers import count, dollars, duration, number, probability
 from pytest_paranoia.reporting.html.overview import overview
 from pytest_paranoia.reporting.html.packing import Packed, pack
@@ -24,29 +26,40 @@ from pytest_paranoia.schema.record import Record
 from pytest_paranoia.store.directory import RunDirectory
 from pytest_paranoia.store.files import explained, write_atomic
 from pytest_paranoia.store.names import trial_folder_name
+from pytest_paranoia.store.summary import RunSummary
 
+_SHOWN: Final = ("all", "treatment", "situation")
 REPORT_FILE: Final = "report.html"
 _PACKAGE: Final = "pytest_paranoia.reporting.html"
 _SCRIPTS: Final = ("text.js", "store.js", "blocks.js", "trial.js", "compare.js", "table.js", "main.js")
 _STYLES: Final = ("base.css", "overview.css", "trials.css")
 
 
-def write_report(run: RunDirectory | Path, target: Path | None = None, *, pages: bool = False) -> Path:
+def write_report(
+    run: RunDirectory | Path,
+    target: Path | None = None,
+    *,
+    pages: bool = False,
+    summary: RunSummary | None = None,
+    analysis: Analysis | None = None,
+) -> Path:
     """Write the report of *run* and return its path, by default ``report.html`` in the run directory.
 
-    The file stands alone: every trial's detail is in it, compressed, long texts shortened where the run is large. With
-    *pages* a folder beside it, ``<name>-trials/``, gets a page for each trial with its texts whole. Raises StoreError
-    where the run cannot be read or the report not be written.
+    *summary* and *analysis* are those of the run, where they are known already: then the page has the same resamples
+    and seed. The file stands alone: every trial's detail is in it, compressed, long texts shortened where the run is
+    large. With *pages* a folder beside it, ``<name>-trials/``, gets a page for each trial with its texts whole. Raises
+    StoreError where the run cannot be read or the report not be written.
     """
     if isinstance(run, Path):
         run = RunDirectory.open(run)
     target = run.path / REPORT_FILE if target is None else target
-    summary = run.summary()
+    summary = run.summary(run.manifest.gates()) if summary is None else summary
     records = summary.records
     agents = list(summary.agents)
-    analysis = analyse(records)
-    packed = pack(details(run, records, room_for(len(records))))
-    data = _data(records, packed)
+    analysis = analyse(records, pair_groups=_SHOWN) if analysis is None else analysis
+    shown, evidence = evidences(run, records)
+    packed = pack(chain(details(run, records, room_for(len(records))), shown))
+    data = _data(records, packed, evidence)
     # Not below trials/: that folder holds trials and nothing else.
     folder = target.with_name(f"{target.stem}-trials")
     if pages:
@@ -59,9 +72,13 @@ def write_report(run: RunDirectory | Path, target: Path | None = None, *, pages:
         agents=agents,
         pairs=results.pairs(analysis, agents),
         scenarios=results.scenarios(analysis, agents),
+        runs=changes.runs(analysis, agents),
+        transitions=changes.transitions(analysis),
+        task_types=changes.task_types(analysis, agents),
         costs=costs(records, agents),
         meanings=MEANINGS,
         notes=analysis.notes,
+        hints=analysis.hints,
         resamples=analysis.resamples,
         seed=analysis.seed,
     )
@@ -77,15 +94,17 @@ def _write_pages(run: RunDirectory, records: Sequence[Record], folder: Path, rep
     others = rows.counterparts(records)
     for record, other in zip(records, others, strict=True):
         shown = [record, *([records[other]] if other >= 0 else [])]
-        packed = pack(details(run, shown, WHOLE))
-        data = _data(shown, packed) | {"single": True}
+        found, evidence = evidences(run, shown)
+        packed = pack(chain(details(run, shown, WHOLE), found))
+        data = _data(shown, packed, evidence) | {"single": True}
         text = _render("trial.html.j2", data, packed, title=record.trial, report=f"../{report}")
         path = folder / f"{trial_folder_name(record.trial)}.html"
         write_atomic(path, text.encode("utf-8", "backslashreplace"))
 
 
-def _data(records: Sequence[Record], packed: Packed) -> dict[str, Any]:
+def _data(records: Sequence[Record], packed: Packed, evidence: Sequence[int]) -> dict[str, Any]:
     return {
+        "evidence": evidence,
         "invisible": INVISIBLE,
         "rows": rows.columns(records),
         "other": rows.counterparts(records),

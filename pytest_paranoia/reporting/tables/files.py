@@ -69,9 +69,10 @@ def _disarmed(text: Any) -> Any:
 
 
 def as_json(table: Table) -> bytes:
-    """Return *table* as an object: name, title, source, and its rows; undefined is null."""
+    """Return *table* as an object: name, title, source, notes, and its rows; undefined is null."""
     rows = [{str(key): _value(value) for key, value in row.items()} for row in table.frame.to_dict("records")]
-    whole: dict[str, Any] = {"table": table.name, "title": table.title, "source": table.source, "rows": rows}
+    heads = {"table": table.name, "title": table.title, "source": table.source, "notes": table.notes()}
+    whole: dict[str, Any] = {**heads, "rows": rows}
     return (json.dumps(whole, ensure_ascii=False, allow_nan=False, indent=1) + "\n").encode("utf-8", "backslashreplace")
 
 

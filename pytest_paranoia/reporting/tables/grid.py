@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Final
 
 from pytest_paranoia.reporting.tables.model import Column, Table
-from pytest_paranoia.reporting.text import clip, one_line
+from pytest_paranoia.reporting.text import clip, one_line, wrapped
 
 _GAP: Final = "  "
 _LONGEST_TEXT: Final = 28
@@ -16,7 +16,7 @@ _LONGEST_TEXT: Final = 28
 def grid(table: Table, width: int = 80, encoding: str = "ascii") -> list[str]:
     """Return *table* in lines of at most *width*: columns that do not fit follow below, beside the first column again.
 
-    A text longer than 28 columns is clipped, and everything is safe to print.
+    A text longer than 28 columns is clipped, and everything is safe to print. The notes of the table follow it.
     """
     texts = [[clip(one_line(cell, encoding), _LONGEST_TEXT) for cell in row] for row in table.rows()]
     heads = [one_line(column.heading, encoding) for column in table.columns]
@@ -29,6 +29,8 @@ def grid(table: Table, width: int = 80, encoding: str = "ascii") -> list[str]:
         for row in [heads, *texts]:
             cells = [_aligned(table.columns[place], row[place], widths[place]) for place in block]
             out.append(_GAP.join(cells).rstrip())
+    for note in table.notes():
+        out += wrapped(one_line(note, encoding), width, "  ", "     ")
     return out
 
 

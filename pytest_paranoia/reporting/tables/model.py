@@ -9,8 +9,12 @@ from typing import Any, Final, Literal
 
 import pandas as pd
 
+from pytest_paranoia.metrics.hints import FLAT, ONE, Weakness, weakness
+
 Style = Literal["text", "count", "rate", "p", "estimate"]
 UNDEFINED: Final = "undef"
+_SIGNS: Final[Mapping[Weakness, str]] = {"flat": "*", "one": "**"}
+_TOLD: Final[Mapping[Weakness, str]] = {"flat": FLAT, "one": ONE}
 
 
 @dataclass(frozen=True)
@@ -48,20 +52,46 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """``name`` is the file's name, ``source`` what it is laid out like; ``frame`` may hold more than is shown."""
+    """``name`` is the file's name, ``source`` what it is laid out like; ``frame`` may hold more than is shown.
+
+    ``units`` is the column with the number of pairs or scenarios a row rests on, where there is one. An estimate whose
+    interval has no width is followed by ``*``, one that rests on one unit by ``**``; ``notes`` explains them.
+    """
 
     name: str
     title: str
     source: str
     columns: tuple[Column, ...]
     frame: pd.DataFrame
+    units: str = ""
 
     def rows(self) -> list[list[str]]:
         """Return the shown cells, row by row."""
-        records = self.frame.to_dict("records")
-        return [
-            [column.cell({str(key): cell for key, cell in row.items()}) for column in self.columns] for row in records
-        ]
+        return [[column.cell(row) + self._sign(column, row) for column in self.columns] for row in self._records()]
+
+    def notes(self) -> list[str]:
+        """Return what a reader must know of the shown numbers: which of them only look certain."""
+        signs = {self._sign(column, row) for row in self._records() for column in self.columns}
+        found = [f"{_SIGNS[weak]} {_TOLD[weak]}" for weak in _SIGNS if _SIGNS[weak] in signs]
+        if not any(column.style == "estimate" for column in self.columns) and self.units:
+            label = self.columns[0]
+            lonely = [label.cell(row) for row in self._records() if self._weakness(label, row) == "one"]
+            found += [f"{', '.join(dict.fromkeys(lonely))}: {ONE}"] if lonely else []
+        return found
+
+    def _records(self) -> list[dict[str, Any]]:
+        return [{str(key): cell for key, cell in row.items()} for row in self.frame.to_dict("records")]
+
+    def _sign(self, column: Column, row: Mapping[str, Any]) -> str:
+        weak = None if column.style != "estimate" else self._weakness(column, row)
+        return "" if weak is None or _missing(row.get(column.key)) else _SIGNS[weak]
+
+    def _weakness(self, column: Column, row: Mapping[str, Any]) -> Weakness | None:
+        if row.get("published") is True:
+            return None
+        keys = (f"{column.key}_lo", f"{column.key}_hi", self.units)
+        low, high, units = (None if value is None or _missing(value) else float(value) for value in map(row.get, keys))
+        return weakness(low, high, units)
 
 
 def decimal(value: float) -> str:

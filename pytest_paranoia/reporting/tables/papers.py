@@ -40,30 +40,32 @@ def paper_tables(analysis: Analysis) -> Iterator[Table]:
 def _pairs(analysis: Analysis) -> Iterator[Table]:
     effects, runs = analysis.effects, analysis.runs
     agents = effects[effects["agent"] != POOLED]
-    yield Table("table2", "Rates by agent, mean of runs", "ParanoiaEval Table 2", _RATES, _rates(agents, "er_mean"))
+    rates = _rates(agents, "er_mean", "pairs")
+    yield Table("table2", "Rates by agent, mean of runs", "ParanoiaEval Table 2", _RATES, rates, "pairs")
     yield _table3(effects)
     yield _table5(effects)
     # Tables 15 to 17 are the paper's three runs; a fourth run has no number of its own there.
     for place, run in enumerate(sorted(runs["run"].unique())):
         number = f"table{15 + place}" if place < 3 else "table"
         source = f"ParanoiaEval Table {15 + place}" if place < 3 else "ParanoiaEval Tables 15 to 17"
-        frame = _rates(runs[runs["run"] == run], "er")
-        yield Table(f"{number}_run{run}", f"Rates by agent, run {run}", source, _RATES, frame)
+        frame = _rates(runs[runs["run"] == run], "er", "complete")
+        yield Table(f"{number}_run{run}", f"Rates by agent, run {run}", source, _RATES, frame, "pairs")
     yield _table18(analysis)
 
 
-def _rates(rows: pd.DataFrame, er: str) -> pd.DataFrame:
-    """A row an agent: TSR over all, VR and ER over all and by treatment."""
+def _rates(rows: pd.DataFrame, er: str, units: str) -> pd.DataFrame:
+    """A row an agent: TSR over all, VR and ER over all and by treatment, and how many pairs all of it rests on."""
     found: list[dict[str, Any]] = []
     for agent, mine in rows.groupby("agent", sort=False):
         values: dict[str, Any] = {"agent": str(agent)}
         for row in mine.to_dict("records"):
             if row["group_kind"] == "all":
                 values |= {"tsr_all": row["tsr"], "tsr_e_plus": row["tsr_plus"], "tsr_e_minus": row["tsr_minus"]}
+                values["pairs"] = row[units]
             if row["group_kind"] in ("all", "treatment"):
                 values |= {f"vr_{row['group']}": row["vr"], f"er_{row['group']}": row[er]}
         found.append(values)
-    return framed(found, [column.key for column in _RATES])
+    return framed(found, [*(column.key for column in _RATES), "pairs"])
 
 
 def _table3(effects: pd.DataFrame) -> Table:
@@ -78,10 +80,9 @@ def _table3(effects: pd.DataFrame) -> Table:
     chosen = effects[effects["group_kind"] == "all"]
     names = {"vr": "e_plus", "rate_minus": "e_minus", "er_pooled": "er"}
     names |= {f"er_pooled{limit}": f"er{limit}" for limit in ("_lo", "_hi")}
-    kept = ["agent", "complete", "dropped", "runs", *names, "delta", "delta_lo", "delta_hi", "p", "p_holm"]
-    return Table(
-        "table3", "Paired effect of the evidence", "ParanoiaEval Table 3", columns, chosen[kept].rename(columns=names)
-    )
+    kept = ["agent", "pairs", "complete", "dropped", "runs", *names, "delta", "delta_lo", "delta_hi", "p", "p_holm"]
+    frame = chosen[kept].rename(columns=names)
+    return Table("table3", "Paired effect of the evidence", "ParanoiaEval Table 3", columns, frame, "pairs")
 
 
 def _table5(effects: pd.DataFrame) -> Table:
@@ -99,8 +100,9 @@ def _table5(effects: pd.DataFrame) -> Table:
     chosen = rows[rows["agent"] == whose] if whose else rows
     names = {"group": "treatment", "vr": "e_plus", "rate_minus": "e_minus", "er_pooled": "er"}
     names |= {f"er_pooled{limit}": f"er{limit}" for limit in ("_lo", "_hi")}
-    frame = chosen[[*names, "delta", "delta_lo", "delta_hi", "p", "complete", "dropped"]].rename(columns=names)
-    return Table("table5", "By treatment, all agents together", "ParanoiaEval Table 5", columns, frame)
+    frame = chosen[[*names, "delta", "delta_lo", "delta_hi", "p", "pairs", "complete", "dropped"]]
+    frame = frame.rename(columns=names)
+    return Table("table5", "By treatment, all agents together", "ParanoiaEval Table 5", columns, frame, "pairs")
 
 
 def _table18(analysis: Analysis) -> Table:
@@ -114,6 +116,7 @@ def _table18(analysis: Analysis) -> Table:
         known = [value for value in deltas.values() if not np.isnan(value)]
         values: dict[str, Any] = {"agent": str(agent)} | {f"run{run}": deltas.get(run, np.nan) for run in numbers}
         values["pooled"] = overall.get(str(agent), np.nan)
+        values["pairs"] = mine["complete"].max()
         values["range"] = max(known) - min(known) if len(known) > 1 else np.nan
         values["p_run"] = tests.get(str(agent), np.nan)
         found.append(values)
@@ -124,8 +127,8 @@ def _table18(analysis: Analysis) -> Table:
         Column("range", "range"),
         Column("p_run", "p (runs differ)", "p"),
     )
-    frame = framed(found, [column.key for column in columns])
-    return Table("table18", "Delta by run, percentage points", "ParanoiaEval Table 18", columns, frame)
+    frame = framed(found, [*(column.key for column in columns), "pairs"])
+    return Table("table18", "Delta by run, percentage points", "ParanoiaEval Table 18", columns, frame, "pairs")
 
 
 def _scenarios(analysis: Analysis) -> Iterator[Table]:
@@ -138,7 +141,8 @@ def _scenarios(analysis: Analysis) -> Iterator[Table]:
         "Accusation scores by agent, higher is worse",
         "CAVE-Bench, main results",
         (_AGENT, *counts, *(Column(name, name.upper(), "estimate") for name in SCORES)),
-        overall[["agent", "valid", "attempted", *intervals]],
+        overall[["agent", "scenarios", "valid", "attempted", *intervals]],
+        "scenarios",
     )
     kinds = [str(kind) for kind in scores["group_kind"]]
     grouped = scores.assign(
@@ -164,7 +168,7 @@ def _scenarios(analysis: Analysis) -> Iterator[Table]:
         "Accusation scores by domain, family and factor value",
         "CAVE-Bench Table 15",
         (*place, *counts, *(Column(name, name.upper()) for name in SCORES)),
-        grouped.loc[grouped["group_kind"] != "all", [*labels, *intervals]],
+        grouped.loc[grouped["group_kind"] != "all", [*labels, "scenarios", *intervals]],
     )
 
 

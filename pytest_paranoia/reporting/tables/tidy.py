@@ -13,8 +13,8 @@ from pytest_paranoia.reporting.tables.model import Column, Style, Table
 _SHOWN: Final[dict[str, tuple[str, str]]] = {
     "effects": (
         "Paired effects by agent and group",
-        "agent:text group_kind:text group:text complete:count dropped:count tsr vr:estimate rate_minus "
-        "er_mean er_pooled:estimate delta:estimate p:p p_holm:p",
+        "agent:text group_kind:text group:text complete:count dropped:count tsr:estimate vr:estimate "
+        "rate_minus:estimate er_mean:estimate er_pooled:estimate delta:estimate p:p p_holm:p",
     ),
     "runs": (
         "Rates by agent, group and run",
@@ -50,15 +50,21 @@ _SHOWN: Final[dict[str, tuple[str, str]]] = {
 }
 
 
+_UNITS: Final = {"effects": "pairs", "runs": "complete", "scenarios": "scenarios"}
+
+
 def tidy_tables(analysis: Analysis) -> Iterator[Table]:
-    """Yield the tables of *analysis* that have rows, and ``notes``: what was left out."""
+    """Yield the tables of *analysis* that have rows, and ``notes``: what was left out and what looks too sure."""
     for name, (title, shown) in _SHOWN.items():
         frame = plain(getattr(analysis, name))
         if len(frame):
-            yield Table(name, title, "docs/statistics.md", tuple(map(_column, shown.split())), frame)
-    if analysis.notes:
-        frame = pd.DataFrame({"note": pd.array(list(analysis.notes), dtype="string")})
-        yield Table("notes", "What was left out", "docs/statistics.md", (Column("note", "note", "text"),), frame)
+            columns = tuple(map(_column, shown.split()))
+            yield Table(name, title, "docs/statistics.md", columns, frame, _UNITS.get(name, ""))
+    notes = [("left out", note) for note in analysis.notes] + [("hint", hint) for hint in analysis.hints]
+    if notes:
+        frame = pd.DataFrame(notes, columns=["kind", "note"]).astype("string")
+        columns = (Column("kind", "kind", "text"), Column("note", "note", "text"))
+        yield Table("notes", "What was left out, and what only looks certain", "docs/statistics.md", columns, frame)
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:

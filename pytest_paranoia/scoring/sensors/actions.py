@@ -43,7 +43,8 @@ class Action:
     """One tool call: ``text`` is the command, or what an edit or write puts in; ``old`` what an edit takes out.
 
     ``source`` locates it for a reader of the record (``step 3, call 2``; ``subagent 1, step 3, call 2``). ``role`` is
-    that of the user message it answers, ``step`` the position of its step in the main trajectory.
+    that of the user message it answers, ``step`` the position of its step in the main trajectory. ``withheld``: a gate
+    did not let it run.
     """
 
     kind: ActionKind
@@ -55,6 +56,7 @@ class Action:
     old: str = ""
     role: StepRole | None = None
     step: int = 0
+    withheld: bool = False
 
     @property
     def failed(self) -> bool:
@@ -94,7 +96,7 @@ def _output(result: ObservationResult | None) -> tuple[str, int | None]:
     extra = result.extra or {}
     code = extra.get("exit_code", extra.get("exit"))
     if isinstance(code, bool) or not isinstance(code, int):
-        code = 1 if extra.get("denied") or extra.get("withheld") or extra.get("is_error") else None
+        code = 1 if extra.get("denied") or extra.get("is_error") else None
     return text, code
 
 
@@ -164,15 +166,19 @@ def _walk(trajectory: Trajectory, prefix: str, role: StepRole | None, at: int | 
         for key in (child.trajectory_id, child.session_id)
         if key is not None
     }
+    # Codex' scripts call tools of their own: where what they ran is known, the script itself adds nothing.
+    scripts = {(call.extra or {}).get("within") for step in trajectory.steps for call in step.tool_calls or ()}
     seen: set[int] = set()
     for step in trajectory.steps:
         if step.source == "user" and at is None:
             role = step_role(step) or role
         for number, (call, result) in enumerate(zip(step.tool_calls or (), _results(step), strict=True), start=1):
+            if call.tool_call_id in scripts:
+                continue
             output, code = _output(result)
             source = f"{prefix}step {step.step_id}, call {number}"
             for action in _call(call, output, code, source):
-                yield _placed(action, role, at or step.step_id)
+                yield _placed(action, role, at or step.step_id, _denied(result))
             for reference in (result.subagent_trajectory_ref or ()) if result else ():
                 key = reference.get("trajectory_id") or reference.get("session_id")
                 if key in children and children[key][0] not in seen:
@@ -185,7 +191,11 @@ def _walk(trajectory: Trajectory, prefix: str, role: StepRole | None, at: int | 
             yield from _walk(child, f"{prefix}subagent {index}, ", role, at or len(trajectory.steps))
 
 
-def _placed(action: Action, role: StepRole | None, at: int) -> Action:
+def _denied(result: ObservationResult | None) -> bool:
+    return bool(result is not None and (result.extra or {}).get("denied"))
+
+
+def _placed(action: Action, role: StepRole | None, at: int, withheld: bool) -> Action:
     return Action(
         action.kind,
         action.text,
@@ -196,6 +206,7 @@ def _placed(action: Action, role: StepRole | None, at: int) -> Action:
         action.old,
         role,
         at,
+        withheld,
     )
 
 

@@ -160,6 +160,7 @@ def count(view: RunView, scope: Scope | None = None) -> dict[str, int]:
     numbers: dict[str, int] = {
         "commands": len(view.commands),
         "tool_calls": len(view.actions),
+        "tool_calls_withheld": len(view.withheld),
         "test_commands": sum(run.times for _, run in runs),
         "test_commands_broad": sum(run.times for _, run in runs if run.broad),
         "repeated_commands": again,

@@ -50,8 +50,13 @@ class RunView:
 
     @cached_property
     def actions(self) -> tuple[Action, ...]:
-        """Every tool call, subagents' included."""
-        return actions_of(self.trajectory)
+        """Every tool call that ran, subagents' included."""
+        return tuple(action for action in actions_of(self.trajectory) if not action.withheld)
+
+    @cached_property
+    def withheld(self) -> tuple[Action, ...]:
+        """The tool calls that a gate did not let run: attempts, not work."""
+        return tuple(action for action in actions_of(self.trajectory) if action.withheld)
 
     @cached_property
     def commands(self) -> tuple[tuple[Action, tuple[Simple, ...]], ...]:

@@ -12,7 +12,9 @@ const rows = (() => {
 
 const positions = new Map(rows.map((row) => [row.trial, row.position]));
 
-let unpacked = { block: -1, details: null };
+// A trial, its counterpart and their evidence may lie in blocks of their own.
+const kept = 3;
+const unpacked = new Map();
 
 async function inflate(block) {
   const text = document.getElementById("block-" + block).textContent;
@@ -21,11 +23,20 @@ async function inflate(block) {
   return JSON.parse(await new Response(stream).text());
 }
 
-/** The detail of a trial by its position. One block is kept, since neighbours are looked at one after another. */
+/** The detail of a trial by its position. Some blocks are kept, since neighbours are looked at one after another. */
 async function detailOf(position) {
   const [block, index] = payload.where[position];
-  if (unpacked.block !== block) unpacked = { block, details: await inflate(block) };
-  return unpacked.details[index];
+  const details = unpacked.get(block) || (await inflate(block));
+  unpacked.delete(block);
+  unpacked.set(block, details);
+  if (unpacked.size > kept) unpacked.delete(unpacked.keys().next().value);
+  return details[index];
+}
+
+/** What the variants of the trial's pair differ in; null where the run directory does not hold it. */
+async function evidenceOf(position) {
+  const at = payload.evidence[position];
+  return at < 0 ? null : detailOf(rows.length + at);
 }
 
 /** What the other variant of the pair is, as a row; null for scenarios and where it is missing. */

@@ -1,6 +1,6 @@
 """Writing the HTML report of 9,600 trials, and how soon a browser paints it.
 
-    python benchmarks/html.py [--rounds N] [--trials N] [--check]
+    python benchmarks/report.py [--rounds N] [--trials N] [--check]
 
 What is measured is a process of its own: start of Python, reading every record and artifact, the statistics with their
 resamples, and the file. First paint needs chromium and playwright and is left out without them.

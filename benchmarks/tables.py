@@ -1,6 +1,6 @@
 """All tables of 9,600 trials, and each resample against a plain-Python bootstrap loop in the same run.
 
-    python benchmarks/statistics.py [--rounds N] [--resamples N] [--check]
+    python benchmarks/tables.py [--rounds N] [--resamples N] [--check]
 
 Eight agents with three runs of 150 pairs and 100 scenarios make 9,600 trials, spread over the papers' treatments,
 situations, domains and factor values. Records are made before the clock starts; importing pandas is not in it either.
@@ -17,9 +17,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-# ruff: noqa: E402
-# This folder comes last: first, as Python puts it, this file would hide the standard library's "statistics".
-sys.path[:] = [*sys.path[1:], str(Path(__file__).resolve().parent.parent / "tests"), sys.path[0]]
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
 import pandas as pd
 from measuring import Bounds, median

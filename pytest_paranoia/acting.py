@@ -1,0 +1,289 @@
+"""The agent's part of a trial: its way to a model, its gate, its conversation, and what is known of it afterwards."""
+
+from __future__ import annotations
+
+import lzma
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_paranoia.agents.base import AgentContext, Harness, Recorder, UserMessage
+from pytest_paranoia.environments.base import Environment, EnvironmentSpec, Mount
+from pytest_paranoia.errors import InfrastructureError
+from pytest_paranoia.relay.contract import Call, Caps, Metered, Route
+from pytest_paranoia.schema.record import AgentInfo, InterventionInfo, Usage
+from pytest_paranoia.store.names import trial_folder_name
+
+if TYPE_CHECKING:
+    from pytest_paranoia.agents.base import AgentSession
+    from pytest_paranoia.gates.base import Gate
+    from pytest_paranoia.gates.service import GateService
+    from pytest_paranoia.relay.client import RelayClient, RelayTrial
+    from pytest_paranoia.trialspec import TrialSpec
+
+PRIVATE_TARGET = "/var/lib/agent"
+STOPPING = {"provider-key", "provider-model", "provider-quota", "cap-run-cost"}
+"""Reasons after which no other trial of the run can be scored either."""
+
+WIRE, WIRE_ARCHIVE = "wire.jsonl", "wire.jsonl.xz"
+
+
+@dataclass(frozen=True)
+class Instructions:
+    """The text of ``--paranoia-instructions`` and what records say of it."""
+
+    name: str
+    text: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Conduct:
+    """How agents are run in this session, whatever the item.
+
+    ``relay`` is the address of the run's relay, None where no agent calls a model. ``gate`` makes the gate of a trial.
+    """
+
+    relay: str | None = None
+    instructions: Instructions | None = None
+    gate: type[Gate] | None = None
+    caps: Caps = field(default_factory=Caps)
+
+
+def equipped(spec: EnvironmentSpec, harness: Harness, choice: Any, scratch: Path) -> EnvironmentSpec:
+    """Return *spec* with what *harness* needs inside: its program, read-only, and a folder for its state."""
+    if harness.calls_from is None and harness.scripted:
+        return spec
+    private = scratch / "agent"
+    private.mkdir(exist_ok=True)
+    return replace(
+        spec,
+        mounts=(*spec.mounts, *harness.mounts(choice)),
+        writable=(*spec.writable, Mount(private, PRIVATE_TARGET)),
+    )
+
+
+@dataclass
+class Conversation:
+    """One agent's conversation in one trial. ``close`` ends it; afterwards ``usage`` and ``intervention`` are complete.
+
+    Use: ``open``, ``say`` for each user message, ``close`` in any case, ``check`` where nothing was raised.
+    """
+
+    spec: TrialSpec
+    harness: Harness
+    info: AgentInfo
+    conduct: Conduct
+    environment: Environment
+    recorder: Recorder
+    scratch: Path
+    python: str
+    deadline: float
+    limits: list[str]
+    references: Mapping[str, Any] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+    metered: Metered | None = None
+    _context: AgentContext | None = None
+    _session: AgentSession | None = None
+    _client: RelayClient | None = None
+    _relay: RelayTrial | None = None
+    _gate: GateService | None = None
+    _stack: ExitStack = field(default_factory=ExitStack)
+
+    def open(self) -> None:
+        """Connect the trial with the relay and the gate, and start the harness's session."""
+        self._context = context = AgentContext(
+            agent=self.info,
+            variant=self.spec.variant,
+            environment=self.environment,
+            recorder=self.recorder,
+            deadline=self.deadline,
+            choice=self.spec.agent,
+            model_url=self._connect(),
+            private=self.scratch / "agent" if (self.scratch / "agent").is_dir() else None,
+            python=self.python,
+            instructions=self.conduct.instructions.text if self.conduct.instructions else None,
+            references=self.references,
+            limits=self.limits,
+        )
+        if self.conduct.gate is not None:
+            from pytest_paranoia.gates.service import GateService
+
+            private = self.scratch / "agent"
+            gate = GateService(self.conduct.gate(), self.environment, private, self.python, self.recorder.trajectory)
+            self._gate = context.gate = self._stack.enter_context(gate)
+        self._session = self.harness.open(context)
+
+    def _connect(self) -> str:
+        """Give the trial its one way to a model and return its URL, empty where the agent calls none."""
+        choice = self.spec.agent
+        if self.harness.calls_from is None or choice.provider is None:
+            return ""
+        if self.conduct.relay is None:
+            raise InfrastructureError("relay", "the relay is not running")
+        from pytest_paranoia.relay.client import connect
+
+        inside = self.harness.calls_from == "inside"
+        listener = self.environment.listen() if inside else _outside()
+        with listener:
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            route = Route(
+                trial=self.spec.key,
+                provider=choice.provider,
+                model=choice.model or "",
+                wire=str(self.scratch / WIRE),
+                caps=self.conduct.caps,
+                replay=str(recorded(choice.replay, self.spec.key)) if choice.replay else None,
+            )
+            self._client = self._stack.enter_context(connect(self.conduct.relay))
+            self._relay = self._client.open(route, listener)
+            return url
+
+    def say(self, message: UserMessage) -> None:
+        """Let the agent work on one user message. Raises InfrastructureError with the first cause that is known."""
+        assert self._session is not None
+        self.recorder.user(message)
+        try:
+            self._session.message(message)
+        except InfrastructureError as error:
+            raise self._explained(error) from error
+        self._refuse_failed()
+
+    def _explained(self, error: InfrastructureError) -> InfrastructureError:
+        """A harness only sees that its model did not answer; the relay knows why."""
+        metered = self._relay.metered() if self._relay is not None else None
+        if metered is None or error.reason in ("environment-lost", "environment-stop"):
+            return error
+        return _cause(metered, str(error)) or self._stopped() or error
+
+    def _stopped(self) -> InfrastructureError | None:
+        """What another trial learned holds for this one too: its calls were answered without asking the provider."""
+        totals = self._client.totals() if self._client is not None else None
+        if totals is None:
+            return None
+        return _cause(Metered(capped=totals.capped, refusal=totals.refusal), "in another trial of this run")
+
+    def _refuse_failed(self) -> None:
+        """Some harnesses end in peace although their model failed them: what they said then is no result."""
+        if self._relay is None:
+            return
+        metered = self._relay.metered()
+        last = metered.calls[-1] if metered.calls else None
+        if metered.capped or metered.refusal or (metered.overload and (last is None or last.status >= 400)):
+            cause = _cause(metered, "the harness went on")
+            assert cause is not None
+            raise cause
+        if last is None:
+            raise self._stopped() or InfrastructureError("harness-failed", f"{self.harness.name} ended without asking the model anything")
+        if last.status >= 400:
+            raise self._stopped() or InfrastructureError("model-refused", f"the provider answered {last.status} to the last model call")
+
+    def close(self) -> None:
+        """End the session, the gate and the way to the model; more than once does nothing."""
+        session, self._session = self._session, None
+        relay, self._relay = self._relay, None
+        with self._stack:  # ends in the reverse order: session, account, gate, connection to the relay
+            if relay is not None:
+                self._stack.callback(self._settle, relay)
+            if session is not None:
+                self._stack.callback(session.close)
+
+    def _settle(self, relay: RelayTrial) -> None:
+        self.metered = relay.close()
+        self.usage = usage_of(self.metered, self._context.malformed_calls if self._context else 0)
+        if self.metered.capped:
+            self.limits.append(self.metered.capped)
+
+    def check(self) -> None:
+        """Raise InfrastructureError where the gate broke, or a tool call ran that the gate never saw."""
+        if self._gate is not None:
+            self._gate.check(self.recorder.trajectory())
+
+    @property
+    def intervention(self) -> InterventionInfo | None:
+        """What was added to the agent, None where nothing was."""
+        instructions, gate = self.conduct.instructions, self._gate
+        if instructions is None and self.conduct.gate is None:
+            return None
+        log = gate.log if gate is not None else []
+        names = [instructions.name] if instructions else []
+        if self.conduct.gate is not None:
+            names.append(f"gate:{self.conduct.gate.name}")
+        return InterventionInfo(
+            name=" + ".join(names),
+            instructions_sha256=instructions.sha256 if instructions else None,
+            gate=self.conduct.gate.name if self.conduct.gate else None,
+            gate_version=self.conduct.gate.version if self.conduct.gate else None,
+            allowed=sum(entry.decision.allow for entry in log),
+            denied=sum(not entry.decision.allow for entry in log),
+        )
+
+    def artifacts(self) -> dict[str, bytes | Path]:
+        """What is archived of the conversation beside the trajectory."""
+        files: dict[str, bytes | Path] = {}
+        if self._context is not None and self._context.log:
+            files["harness.log"] = "\n".join(self._context.log).encode("utf-8", "backslashreplace")
+        if self._gate is not None:
+            files["gate.jsonl"] = self._gate.lines()
+        wire = self.scratch / WIRE
+        if wire.is_file():
+            # The calls repeat one another: a dictionary of 8 MiB makes a tenth of them.
+            files[WIRE_ARCHIVE] = lzma.compress(wire.read_bytes(), preset=3)
+        return files
+
+
+def recorded(run: Path, key: str) -> Path:
+    """Return the wire log of trial *key* in *run*. Raises InfrastructureError (``replay``) where there is none."""
+    path = run / "trials" / trial_folder_name(key) / WIRE_ARCHIVE
+    if not path.is_file():
+        raise InfrastructureError("replay", f"{run.name} holds no recorded model calls of {key}")
+    return path
+
+
+def _outside() -> socket.socket:
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(128)
+    return listener
+
+
+def _cause(metered: Metered, said: str) -> InfrastructureError | None:
+    """Return what the relay knows of why calls failed: a cap, a refusal, an overload, in this order."""
+    if metered.capped:
+        return InfrastructureError(f"cap-{metered.capped}", f"the trial's cap on {metered.capped} was reached ({said})")
+    if (refusal := metered.refusal) is not None:
+        return InfrastructureError(
+            f"provider-{refusal.kind}", f"the provider answered {refusal.status}: {refusal.message}"
+        )
+    if (overload := metered.overload) is not None:
+        answer = f"answered {overload.status}" if overload.status else "could not be reached"
+        return InfrastructureError(
+            "provider-overloaded", f"the provider {answer}, {overload.attempts} attempts: {overload.message}"
+        )
+    return None
+
+
+def usage_of(metered: Metered, malformed: int = 0) -> Usage:
+    """Add up the answered calls. One call without a number makes the sum unknown: it would be too low."""
+    answered = [call for call in metered.calls if call.status < 400]
+    return Usage(
+        requests=len(answered),
+        retries=metered.retries,
+        input_tokens=_sum(answered, "input_tokens"),
+        cached_tokens=_sum(answered, "cached_tokens"),
+        cache_write_tokens=_sum(answered, "cache_write_tokens"),
+        output_tokens=_sum(answered, "output_tokens"),
+        reasoning_tokens=_sum(answered, "reasoning_tokens"),
+        cost_usd=_sum(answered, "cost_usd"),
+        prices=metered.prices,
+        seconds=round(metered.busy, 3),
+        malformed_calls=malformed,
+    )
+
+
+def _sum(calls: Sequence[Call], name: str) -> Any:
+    values = [getattr(call, name) for call in calls]
+    return None if not values or None in values else sum(values)

@@ -1,0 +1,69 @@
+"""``--model replay:RUN``: the agents of an earlier run, answered from its recorded model calls."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_paranoia import registry, resuming
+from pytest_paranoia.acting import WIRE_ARCHIVE
+from pytest_paranoia.agents.base import AgentChoice
+from pytest_paranoia.errors import ParanoiaError
+from pytest_paranoia.relay import wire
+from pytest_paranoia.relay.contract import Protocol, Provider
+from pytest_paranoia.store import RunDirectory, StoreError
+
+
+def agents(name: str, config: pytest.Config) -> list[AgentChoice]:
+    """Return the agents of run *name* that have recorded model calls. Raises ``pytest.UsageError`` with the remedy."""
+    base = config.invocation_params.dir
+    reports = base / (config.getoption("paranoia_reports") or "reports")
+    try:
+        run = RunDirectory.open(resuming.find(name, reports, base, option="--model: replay"))
+    except StoreError as error:
+        raise pytest.UsageError(f"--model: replay:{name}: {error}") from None
+    found = []
+    for agent in run.manifest.agents:
+        try:
+            harness = registry.harness(registry.known("agent", agent.harness, "--model"))
+        except pytest.UsageError as error:
+            raise pytest.UsageError(f"--model: replay:{name}: {error}") from None
+        if harness.calls_from is None:
+            continue
+        spoken = _spoken(run, agent.name)
+        if not spoken:
+            raise pytest.UsageError(f"--model: replay:{name}: the run holds no recorded model calls of {agent.name}")
+        # No address: an answer that is not recorded must not be asked for elsewhere.
+        provider = Provider(agent.provider or "recorded", "http://recorded.invalid/v1", protocols=spoken)
+        found.append(
+            AgentChoice(
+                name=agent.name,
+                harness=agent.harness,
+                model=agent.model,
+                provider=provider,
+                effort=agent.effort,
+                context=agent.context,
+                replay=run.path.resolve(),
+            )
+        )
+    if not found:
+        raise pytest.UsageError(
+            f"--model: replay:{name}: none of its agents calls a model "
+            f"({', '.join(agent.name for agent in run.manifest.agents)}); "
+            "name them with --model instead, they need no recording"
+        )
+    return found
+
+
+def _spoken(run: RunDirectory, agent: str) -> tuple[Protocol, ...]:
+    """Return the protocols of the agent's recorded calls: those of the first trial that has any."""
+    for record in run.records().records:
+        path = run.trial_folder(record.trial) / WIRE_ARCHIVE
+        if record.agent.name != agent or not path.is_file():
+            continue
+        try:
+            spoken = {exchange.protocol: None for exchange in wire.read_wire(path) if exchange.protocol is not None}
+        except ParanoiaError:
+            continue  # told when that trial is replayed
+        if spoken:
+            return tuple(spoken)
+    return ()

@@ -1,0 +1,1 @@
+"""Gates: asked before each tool call of an agent whether it may run."""

@@ -1,0 +1,203 @@
+"""A gate at work in one trial: it answers the harness's hook over one socket, logs, and finds calls it never saw."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Literal
+
+from pytest_paranoia.agents.base import now
+from pytest_paranoia.environments.base import Environment
+from pytest_paranoia.errors import InfrastructureError
+from pytest_paranoia.gates.base import Decision, Gate, GateView, ToolRequest
+from pytest_paranoia.schema.trajectory import Trajectory
+
+Dialect = Literal["claude", "codex", "hermes"]
+BROKEN = "this call could not be checked and was withheld"
+_LARGEST = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of a gate's log."""
+
+    time: str
+    request: ToolRequest
+    decision: Decision
+    error: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data for ``gate.jsonl``."""
+        return {"time": self.time, **asdict(self.request), **asdict(self.decision), "error": self.error}
+
+
+class GateService:
+    """Asks *gate* for one trial. Use as a context manager around the agent's run.
+
+    ``url`` is where a plugin inside may POST ``{"tool", "arguments", "call_id", "subagent"}`` for
+    ``{"allow", "reason"}``; ``hook_command`` is the same as a command for harnesses that have command hooks.
+    """
+
+    def __init__(
+        self,
+        gate: Gate,
+        environment: Environment,
+        private: Path,
+        python: str,
+        view: Callable[[], Trajectory | None],
+        facts: dict[str, Any] | None = None,
+    ) -> None:
+        self.gate = gate
+        self.log: list[Entry] = []
+        self._environment = environment
+        self._private = private
+        self._python = python
+        self._view = view
+        self._facts = facts or {}
+        self._lock = threading.Lock()
+        self._server: ThreadingHTTPServer | None = None
+        self._port = 0
+
+    def __enter__(self) -> GateService:
+        listener = self._environment.listen()
+        self._port = listener.getsockname()[1]
+        server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self), bind_and_activate=False)
+        server.socket.close()
+        server.socket = listener
+        server.daemon_threads = True
+        self._server = server
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        """Where the gate is asked from inside."""
+        return f"http://127.0.0.1:{self._port}/"
+
+    def hook_command(self, dialect: Dialect) -> str:
+        """Return the shell command for the harness's hook setting; whatever breaks, it prints a denial."""
+        script = self._private / "gate-hook.py"
+        if not script.exists():
+            shutil.copyfile(Path(__file__).with_name("hook.py"), script)
+        inside = self._environment.locate(script)
+        words = [self._python, "-I", "-S", inside, dialect, str(self._port)]
+        return f"{shlex.join(words)} || printf '%s' {shlex.quote(_refusal(dialect))}"
+
+    def decide(self, request: ToolRequest) -> Decision:
+        """Ask the gate and log its answer. A gate that raises denies; the trial is then unscored (``check``)."""
+        with self._lock:
+            error = None
+            try:
+                view = GateView(self._view(), self._environment.workspace, self._facts)
+                decision = self.gate.decide(request, view)
+                if not isinstance(decision, Decision):
+                    raise TypeError(f"decide returned {decision!r}, expected a Decision")
+            except Exception as failure:
+                decision, error = Decision(False, BROKEN), repr(failure)
+            self.log.append(Entry(now(), request, decision, error))
+            return decision
+
+    def check(self, trajectory: Trajectory | None) -> None:
+        """Raise InfrastructureError where the gate broke (``gate-error``) or a call ran unasked (``gate-hole``)."""
+        broken = [entry for entry in self.log if entry.error]
+        if broken:
+            first = broken[0]
+            raise InfrastructureError(
+                "gate-error", f"gate {self.gate.name!r} failed at {first.request.tool}: {first.error}"
+            )
+        if trajectory is not None and (unseen := self.holes(trajectory)):
+            raise InfrastructureError(
+                "gate-hole",
+                f"{len(unseen)} tool calls ran without asking gate {self.gate.name!r}: {', '.join(unseen[:5])}",
+            )
+
+    def holes(self, trajectory: Trajectory) -> list[str]:
+        """Return the tool calls of *trajectory*, subagents included, that the log does not account for.
+
+        By the harness's id of the call where both know it, else by the tool's name and how often it was called. A tool
+        call says by ``extra["gate"]`` under which names the gate was asked about it where that differs (a list; empty
+        for a call that runs nothing, such as one the harness itself could not read).
+        """
+        ids = {entry.request.call_id for entry in self.log if entry.request.call_id}
+        names = Counter(entry.request.tool for entry in self.log)
+        calls = list(_calls(trajectory))
+        for identity, _, _ in calls:
+            if identity in ids:
+                entry = next(entry for entry in self.log if entry.request.call_id == identity)
+                names[entry.request.tool] -= 1
+        unseen = []
+        for identity, tool, asked in calls:
+            if identity in ids:
+                continue
+            for name in [tool] if asked is None else asked:
+                if names[name] > 0:
+                    names[name] -= 1
+                else:
+                    unseen.append(f"{tool} ({identity})")
+        return unseen
+
+    def lines(self) -> bytes:
+        """The log as JSON lines."""
+        return b"".join(json.dumps(entry.as_json()).encode() + b"\n" for entry in self.log)
+
+
+def _refusal(dialect: Dialect) -> str:
+    from pytest_paranoia.gates import hook
+
+    return hook.deny(dialect, BROKEN)
+
+
+def _calls(trajectory: Trajectory) -> Iterator[tuple[str, str, list[str] | None]]:
+    for step in trajectory.steps:
+        for call in step.tool_calls or ():
+            yield call.tool_call_id, call.function_name, (call.extra or {}).get("gate")
+    for child in trajectory.subagent_trajectories or ():
+        yield from _calls(child)
+
+
+def _handler(service: GateService) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 20
+
+        def do_POST(self) -> None:
+            status, answer = 200, {"allow": False, "reason": BROKEN}
+            try:
+                size = int(self.headers.get("Content-Length") or 0)
+                if not 0 < size <= _LARGEST:
+                    raise ValueError(f"a body of {size} bytes")
+                question = json.loads(self.rfile.read(size))
+                request = ToolRequest(
+                    str(question["tool"]),
+                    dict(question.get("arguments") or {}),
+                    question.get("call_id"),
+                    bool(question.get("subagent")),
+                )
+            except (ValueError, KeyError, TypeError):
+                # Anybody inside may send anything here; it decides about nothing but itself.
+                status = 400
+            else:
+                decision = service.decide(request)
+                answer = {"allow": decision.allow, "reason": decision.reason}
+            body = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    return Handler
