@@ -59,9 +59,13 @@ class ItemFolder(pytest.Directory):
         node.paranoia, node.root = paranoia, root
         return node
 
-    def collect(self) -> Iterator[pytest.Collector]:
+    def collect(self) -> Iterator[pytest.Collector | pytest.Item]:
         """Yield the manifests below, or the folders that lead to them."""
         depth = len(self.path.relative_to(self.root.tasks).parts)
+        if depth == 0 and self.paranoia.settings.validate:
+            from pytest_paranoia.validation.items import RootProof
+
+            yield RootProof.build(self)
         if depth == 3:
             for name in (PAIR, SCENARIO):
                 if (self.path / name).is_file():
@@ -173,7 +177,7 @@ class ParanoiaItem(pytest.Function):
 
     @classmethod
     def named(
-        cls, parent: ManifestFile, function: str, identity: str, body: Callable[..., None], closure: Any = None
+        cls, parent: pytest.Collector, function: str, identity: str, body: Callable[..., None], closure: Any = None
     ) -> Self:
         """Return the item ``function[identity]`` that calls *body*; *closure* is what a sister item's fixtures need."""
         node = cls.from_parent(
