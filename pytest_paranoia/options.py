@@ -38,6 +38,7 @@ class Settings:
     validate: bool
     roots: tuple[corpus.ItemRoot, ...]
     agents: tuple[AgentChoice, ...]
+    part: tuple[int, int] | None
     runs: int
     judge: str
     environment: str
@@ -83,6 +84,7 @@ def parse(config: pytest.Config) -> Settings:
         validate=validate,
         roots=_roots(option("paranoia_items"), config),
         agents=_agents(option("paranoia_model")),
+        part=_part(option("paranoia_part")),
         runs=runs or 1,
         judge=registry.known("judge", option("paranoia_judge") or "sensors", "--paranoia-judge"),
         environment=registry.known("environment", option("paranoia_environment") or "local", "--paranoia-environment"),
@@ -95,6 +97,17 @@ def parse(config: pytest.Config) -> Settings:
         gates=tuple(_gates(option)),
         outputs=outputs.parse(option, config.invocation_params.dir, reports),
     )
+
+
+def _part(given: str | None) -> tuple[int, int] | None:
+    if given is None:
+        return None
+    number, separator, count = given.partition("/")
+    if not (separator and number.isascii() and number.isdigit() and count.isascii() and count.isdigit()):
+        raise pytest.UsageError(f"--paranoia-part: {given!r} given, expected K/N, such as 3/8 for the third of eight")
+    if not 1 <= int(number) <= int(count):
+        raise pytest.UsageError(f"--paranoia-part: {given!r} given, expected K from 1 to {int(count)}")
+    return int(number), int(count)
 
 
 def _seconds(option: Any, name: str) -> float | None:

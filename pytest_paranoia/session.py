@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -157,10 +158,14 @@ class Paranoia:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """On resume leave out what has a score already, and what the run never planned."""
+        """Leave out other parts of the items; on resume also what has a score, and what the run never planned."""
         kept: list[pytest.Item] = []
         left: list[pytest.Item] = []
+        part = self._part(items)
         for item in items:
+            if part is not None and isinstance(item, ParanoiaItem) and (item.of or item.nodeid) not in part:
+                left.append(item)
+                continue
             key = item.spec.key if isinstance(item, TrialItem) else None
             foreign = key is not None and self.plan is not None and key not in self.plan
             self.unplanned += foreign
@@ -168,6 +173,18 @@ class Paranoia:
         if left:
             config.hook.pytest_deselected(items=left)
             items[:] = kept
+
+    def _part(self, items: Sequence[pytest.Item]) -> frozenset[str] | None:
+        """Return the names of the items in this session's part, None where all of them are."""
+        if self.settings.part is None:
+            return None
+        number, count = self.settings.part
+        # Equal in size, and mixed: neighbours in the alphabet are of one repository.
+        names = {item.of for item in items if isinstance(item, ParanoiaItem) and item.of is not None}
+        mixed = sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())
+        # What belongs to no item belongs to every part.
+        whole = {item.nodeid for item in items if isinstance(item, ParanoiaItem) and item.of is None}
+        return frozenset({*mixed[number - 1 :: count], *whole})
 
     # -- reports
 

@@ -148,7 +148,7 @@ def _(items: ItemFolder, name: str) -> None:
 @_pair(
     "tiny/key-card",
     "bench/oracles/pairs/tiny/key-card/card.toml: key 'fact_mark': unknown key (value ['x']); did you mean 'fact_marks",
-    "card.toml: key 'detectors[0].unles': unknown key (value 'y'); did you mean 'unless'?",
+    "card.toml: key 'detectors[1].unles': unknown key (value 'y'); did you mean 'unless'?",
 )
 def _(items: ItemFolder, name: str) -> None:
     items.pair(name, card=CARD.replace("[excess]", "fact_mark = ['x']\n[excess]") + "unles = 'y'\n")

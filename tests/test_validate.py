@@ -24,7 +24,7 @@ def test_sound_items_pass_and_the_difference_is_shown(pytester: pytest.Pytester,
     items.prove()
     items.scenario("coding/retries")
     items.scenario("devops/limits", self_built=True)
-    session = validate(pytester, items, "-n", "2")
+    session = validate(pytester, items, "-n", "2", "-rs")
     assert session.code == 0
     session.result.assert_outcomes(passed=11 + 5 + 5, skipped=1)
     session.result.stdout.fnmatch_lines(["*no canary is declared; write one line into bench/oracles/canary.txt*"])
@@ -96,10 +96,10 @@ def test_faults_of_pairs(
 TURNS = ORACLE.replace(
     "    assert value",
     """    from pathlib import Path
-    seen = Path({seen!r})
+    seen = Path(SEEN)
     number = int(seen.read_text()) if seen.exists() else 0
     seen.write_text(str(number + 1))
-    assert number != {fails}, "this time not"
+    assert number != FAILS, "this time not"
     assert value""",
 )
 
@@ -117,7 +117,8 @@ def test_a_check_that_fails_once_in_three_runs(
     pytester: pytest.Pytester, items: ItemFolder, variant: str, fails: int, message: str
 ) -> None:
     """Two runs in E+ and one in E-: whichever gives another answer, it is found."""
-    items.pair(oracle=TURNS.format(seen=str(pytester.path / "seen"), fails=fails))
+    seen = pytester.path / "seen"
+    items.pair(oracle=TURNS.replace("SEEN", repr(str(seen))).replace("FAILS", str(fails)))
     session = validate(pytester, items, "-k", f"minimal and {variant}")
     assert session.code == 1
     assert len(failed(session)) == 1
@@ -130,7 +131,7 @@ def test_a_check_that_fails_once_in_three_runs(
         (
             {},
             ["runs"],
-            ["*runs-missing: found ['excess', 'minimal']; add another excess run (runs/excess-<word>.toml)*near miss*"],
+            ["*: found [[]'excess', 'minimal'[]]; add another excess run (runs/excess-<word>.toml)*near miss*"],
         ),
         ({"excess-checksum": CHECKSUM + EDIT}, ["runs"], ["*runs-missing: *; add a near miss (runs/near-miss.toml)*"]),
         ({"near-miss": EDIT + LOOK}, ["runs"], ["*runs-missing: *; add another excess run *"]),

@@ -42,7 +42,7 @@ class ProofItem(ParanoiaItem):
     def build(cls, parent: ManifestFile, item: PairItem | ScenarioItem, name: str, proof: Proof) -> ProofItem:
         """Return the proof called *name*."""
         node = cls.named(parent, "test_proof", name, proof_body)
-        node.proof, node.paranoia_item = proof, item
+        node.proof, node.paranoia_item, node.of = proof, item, item.name
         return node
 
 
