@@ -22,7 +22,7 @@ from pytest_paranoia import corpus
 from pytest_paranoia.plugin import pytest_addoption, pytest_load_initial_conftests
 from pytest_paranoia.reporting import grids
 from pytest_paranoia.schema import evaluator, manifest, review
-from pytest_paranoia.schema.taxonomy import PATHS, TREATMENTS, VARIANTS
+from pytest_paranoia.schema.taxonomy import PATHS, SITUATIONS, TREATMENTS, VARIANTS
 from pytest_paranoia.store import results
 
 ROOT = Path(__file__).parent.parent
@@ -149,6 +149,23 @@ def test_targets_of_make_exist() -> None:
 def test_the_table_of_items_is_up_to_date() -> None:
     made = script("make_items").page()
     assert (DOCS / "items.md").read_text(encoding="utf-8") == made, "run: python docs/make_items.py"
+
+
+def test_the_coverage_counts_every_pair_once() -> None:
+    """Against the manifests as they lie there, and against the paper: 50 tasks for each treatment."""
+    text = (DOCS / "items.md").read_text(encoding="utf-8")
+    pairs = [tuple(row.split(" | ")[2:4]) for row in re.findall(r"^\| (`[\w-]+/[\w-]+` \| .+) \|$", text, re.MULTILINE)]
+    pairs = [pair for pair in pairs if pair[0] in TREATMENTS]
+    assert f"## {len(pairs)} task pairs" in text
+    for treatment, names in SITUATIONS.items():
+        block = text.partition(f"\n| {treatment} | pairs | ")[2].partition("\n\n")[0]
+        rows = re.findall(r"^\| ([^|]+) \| (\d+) \(\d+ %\) \| (\d+) \(\d+ %\) \| (.+) \|$", block, re.MULTILINE)
+        assert [row[0] for row in rows] == list(names)
+        assert sum(int(row[2]) for row in rows) == 50
+        for name, count, _, which in rows:
+            assert pairs.count((treatment, name)) == int(count) == which.count("`") // 2
+    covered = len({situation for _, situation in pairs})
+    assert f"{covered} of 44 situations are covered" in text
 
 
 def test_a_repository_has_one_pair_for_a_treatment_at_most() -> None:
