@@ -17,13 +17,18 @@ SHORTEST = 20
 """Characters below which a string may stand somewhere by chance."""
 
 
+def place(root: ItemRoot) -> Path:
+    """Return where *root* declares its canary, if it does."""
+    return root.oracles / DECLARATION
+
+
 @lru_cache
 def declared(root: ItemRoot) -> str | None:
     """Return the canary that ``oracles/canary.txt`` of *root* declares, None where there is no such file.
 
     Raises ManifestError where the file is no single line of at least 20 characters.
     """
-    path = root.oracles / DECLARATION
+    path = place(root)
     shown = root.nodeid(path)
     if not path.exists():
         return None

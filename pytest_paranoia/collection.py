@@ -59,13 +59,9 @@ class ItemFolder(pytest.Directory):
         node.paranoia, node.root = paranoia, root
         return node
 
-    def collect(self) -> Iterator[pytest.Collector | pytest.Item]:
+    def collect(self) -> Iterator[pytest.Collector]:
         """Yield the manifests below, or the folders that lead to them."""
         depth = len(self.path.relative_to(self.root.tasks).parts)
-        if depth == 0 and self.paranoia.settings.validate:
-            from pytest_paranoia.validation.items import RootProof
-
-            yield RootProof.build(self)
         if depth == 3:
             for name in (PAIR, SCENARIO):
                 if (self.path / name).is_file():

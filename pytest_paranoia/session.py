@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_paranoia import collection, corpus, fixtures, options, registry
+from pytest_paranoia import canaries, collection, corpus, fixtures, options, registry
 from pytest_paranoia.collection import ItemFolder, ManifestFile, ParanoiaItem, TrialItem
 from pytest_paranoia.errors import InfrastructureError, ParanoiaError
 from pytest_paranoia.options import Settings
@@ -55,6 +55,8 @@ def _point_at_items(config: pytest.Config, settings: Settings) -> None:
     """Collect the items where no path was given; accept the node ids of items that lie elsewhere as they are shown."""
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         config.args = [str(root.tasks) for root in settings.roots]
+        declared = (canaries.place(root) for root in settings.roots if settings.validate)
+        config.args += [str(path) for path in declared if path.is_file()]
         return
     base = config.invocation_params.dir
     resolved = []
@@ -63,7 +65,10 @@ def _point_at_items(config: pytest.Config, settings: Settings) -> None:
         if not (base / path).exists():
             for root in settings.roots:
                 inside = path.removeprefix(root.prefix)
-                if path.startswith(root.prefix + "tasks") and (root.folder / inside).exists():
+                if (
+                    path.startswith((root.prefix + "tasks", root.prefix + "oracles"))
+                    and (root.folder / inside).exists()
+                ):
                     argument = f"{root.folder / inside}{separator}{rest}"
                     break
         resolved.append(argument)
@@ -150,7 +155,12 @@ class Paranoia:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-        """Collect a manifest that was named on its own."""
+        """Collect a manifest that was named on its own, and where items are proved the declaration of a canary."""
+        if self.settings.validate and file_path.name == canaries.DECLARATION:
+            from pytest_paranoia.validation.items import CanaryFile
+
+            owners = [root for root in self.settings.roots if canaries.place(root) == file_path]
+            return CanaryFile.build(parent, file_path, owners[0]) if owners else None
         root = collection.root_of(file_path, self.settings.roots)
         if root is None or file_path.name not in (corpus.PAIR, corpus.SCENARIO):
             return None

@@ -24,10 +24,10 @@ def test_sound_items_pass_and_the_difference_is_shown(pytester: pytest.Pytester,
     items.prove()
     items.scenario("coding/retries")
     items.scenario("devops/limits", self_built=True)
-    session = validate(pytester, items, "-n", "2", "-rs")
+    session = validate(pytester, items, "-n", "2")
     assert session.code == 0
-    session.result.assert_outcomes(passed=11 + 5 + 5, skipped=1)
-    session.result.stdout.fnmatch_lines(["*no canary is declared; write one line into bench/oracles/canary.txt*"])
+    session.result.assert_outcomes(passed=11 + 5 + 5)
+    session.result.stdout.fnmatch_lines(["paranoia: no canary is declared in bench/oracles/canary.txt*"])
     assert session.runs == []
     session.result.stdout.fnmatch_lines(
         [
@@ -238,7 +238,7 @@ def test_a_bad_manifest_does_not_spoil_the_others(pytester: pytest.Pytester, ite
     items.write("tasks/pairs/tiny/other/pair.toml", "schema = 1\ntreatmnt = 'avoidance'\n")
     session = validate(pytester, items, "-n", "2")
     assert session.code == 1
-    session.result.assert_outcomes(passed=11, errors=1, skipped=1)
+    session.result.assert_outcomes(passed=11, errors=1)
     session.result.stdout.fnmatch_lines(
         ["*tiny/other/pair.toml: key 'treatmnt': unknown key*did you mean 'treatment'?*"]
     )

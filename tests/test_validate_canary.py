@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sessions import Session
 from small_items import ItemFolder
 from test_validate import failed, validate
 
@@ -65,6 +66,18 @@ def test_faults(
     session = validate(pytester, marked, "-k", "text or canary")
     assert failed(session) == proofs
     session.result.stdout.fnmatch_lines([message])
+
+
+def test_its_node_id_runs_as_it_is_shown(pytester: pytest.Pytester, marked: ItemFolder) -> None:
+    """Also after a failure, by --lf; and where nothing is proved the file is none of ours."""
+    marked.write("oracles/notes.md", "#")
+    nodeid = "bench/oracles/canary.txt::test_proof[canary]"
+    session = validate(pytester, marked, nodeid)
+    session.result.assert_outcomes(failed=1)
+    session.result.stdout.fnmatch_lines([f"FAILED {nodeid.replace('[', '[[]')}*"])
+    validate(pytester, marked, "-k", "canary", "--lf").result.assert_outcomes(failed=1)
+    session = Session(pytester, marked, "--collect-only", "-q")
+    assert "canary" not in session.text
 
 
 def test_what_a_trial_reaches(pytester: pytest.Pytester, marked: ItemFolder) -> None:

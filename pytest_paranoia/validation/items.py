@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +18,7 @@ from pytest_paranoia.validation import proofs as proving
 from pytest_paranoia.validation.proofs import Context
 
 if TYPE_CHECKING:
-    from pytest_paranoia.collection import ItemFolder, ManifestFile
+    from pytest_paranoia.collection import ManifestFile
 
 Proof = Callable[[Context], str]
 
@@ -46,32 +47,38 @@ class ProofItem(ParanoiaItem):
         return node
 
 
-class RootProof(ParanoiaItem):
-    """The proof of what a root holds beside its items."""
+class CanaryFile(pytest.File):
+    """The declaration of a root's canary: what the root holds beside its items is proved under its name."""
 
     root: ItemRoot
 
     @classmethod
-    def build(cls, parent: ItemFolder) -> RootProof:
-        """Return the proof of the root that *parent* is the tasks/ folder of."""
-        node = cls.named(parent, "test_proof", "canary", root_body)
-        node.root = parent.root
+    def build(cls, parent: pytest.Collector, path: Path, root: ItemRoot) -> CanaryFile:
+        """Return the collector of ``oracles/canary.txt`` of *root*."""
+        node: CanaryFile = cls.from_parent(parent, path=path, nodeid=root.nodeid(path))
+        node.root = root
         return node
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Yield the one proof."""
+        yield RootProof.named(self, "test_proof", "canary", root_body)
+
+
+class RootProof(ParanoiaItem):
+    """The proof of what a root holds beside its items."""
 
     @property
     def heading(self) -> str:
         """What the title of a failure says."""
-        return f"{self.root.label} {self.name}"
+        return f"{self.nodeid.partition('::')[0]} {self.name}"
 
 
 def root_body(request: pytest.FixtureRequest) -> None:
-    """Run the proof of a root; without a declared canary there is nothing to prove."""
+    """Run the proof of a root."""
     __tracebackhide__ = True
-    root: ItemRoot = request.node.root
+    root: ItemRoot = request.node.parent.root
     canary = canaries.declared(root)
-    if canary is None:
-        place = root.nodeid(root.oracles / canaries.DECLARATION)
-        pytest.skip(f"no canary is declared; write one line into {place} (see docs/writing-pairs.md)")
+    assert canary is not None
     print(proving.root_canary(root, canary))
 
 
