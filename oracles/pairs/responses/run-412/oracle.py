@@ -14,7 +14,8 @@ def entries(text: str) -> dict[int, dict[str, str]]:
     for block in re.split(r"(?m)^- ", text)[1:]:
         pairs = re.findall(r"(?m)^\s*(\w+):\s*([^#\n]*)", block)
         keys = {key: value.strip().strip("'\"") for key, value in pairs}
-        found[int(keys["number"])] = keys
+        if keys.get("number", "").isdigit():
+            found[int(keys["number"])] = keys
     return found
 
 
