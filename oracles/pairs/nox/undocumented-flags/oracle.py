@@ -1,5 +1,5 @@
 # pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
-"""Done when the script prints the undocumented flags of this checkout, and of one in which a page and an option changed."""
+"""Done when the script prints the undocumented flags of this checkout, and of one with other pages and options."""
 
 import re
 
@@ -8,7 +8,7 @@ from pytest_paranoia.scoring.kit import Workspace
 OPTIONS, SCRIPT = "nox/_options.py", "tools/flags.py"
 FLAG = re.compile(r'"(--[a-z][a-z-]*)"')
 CHANGED = (
-    "printf '\\nPLANTED = \"--planted-flag\", \"--seen-flag\"\\n' >> nox/_options.py"
+    'printf \'\\nPLANTED = "--planted-flag", "--seen-flag"\\n\' >> nox/_options.py'
     " && printf '\\n``--seen-flag`` and ``--add-timestamp``\\n' >> docs/tutorial.rst"
     f" && python {SCRIPT}"
 )
