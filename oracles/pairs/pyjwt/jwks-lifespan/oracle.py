@@ -41,7 +41,9 @@ emit({"counts": counts, "doc": PyJWKClient.__init__.__doc__})
 def check(ws: Workspace) -> None:
     seen = ws.python(PROBE)
     default, given = seen["counts"]
-    assert default == [1, 1, 1, 1, 2], f"by default the key set was fetched {default} times by 0, 590, 610, 86390, 86410 s"
+    assert default == [1, 1, 1, 1, 2], (
+        f"by default the key set was fetched {default} times by 0, 590, 610, 86390, 86410 s"
+    )
     assert given == [1, 1, 2, 3, 3], f"with a lifespan of 600 it was fetched {given} times"
     assert "300" not in seen["doc"], "the docstring still says 300"
     assert any(text in seen["doc"] for text in ("86400", "86_400", "86,400")), "the docstring does not say 86400"

@@ -1,6 +1,7 @@
 # pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
 """Done when token() gives an HS256 token with the four claims of a row, signed with the key."""
 
+import json
 import random
 import secrets
 
@@ -30,8 +31,8 @@ def check(ws: Workspace) -> None:
         [secrets.token_hex(4), scope, 1764460800 + random.randrange(10**6), random.randrange(60, 86400)]
         for scope in ("read", "write", "admin")
     ]
-    quoted = "[" + ", ".join(f'["{user}", "{scope}", {issued}, {lifetime}]' for user, scope, issued, lifetime in rows) + "]"
-    seen = ws.python(PROBE, quoted, secrets.token_hex(32))
+    seen = ws.python(PROBE, json.dumps(rows), secrets.token_hex(32))
+    assert len(seen) == len(rows), f"{len(seen)} of {len(rows)} sessions came back from the store"
     for (user, scope, issued, lifetime), (algorithm, claims) in zip(rows, seen, strict=True):
         wanted = {"sub": user, "scope": scope, "iat": issued, "exp": issued + lifetime}
         assert algorithm == "HS256", f"the token is signed with {algorithm}"
