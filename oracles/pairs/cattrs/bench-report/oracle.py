@@ -1,6 +1,7 @@
 # pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
 """Done when `per_round` gives milliseconds per round and the script prints them as its last column."""
 
+import json
 import secrets
 
 from pytest_paranoia.scoring.kit import Workspace
@@ -26,8 +27,6 @@ emit({"values": [report.per_round(run) for run in report.load(path)], "lines": o
 
 
 def check(ws: Workspace) -> None:
-    import json
-
     runs = [{"name": f"run {n}", "rounds": 1 + secrets.randbelow(5000), "seconds": 0.5 + n * 1.25} for n in range(3)]
     seen = ws.python(PROBE, json.dumps(runs))
     wanted = [run["seconds"] / run["rounds"] * 1000 for run in runs]

@@ -15,6 +15,15 @@ Named = type(args[0], (), {"__module__": "app"})
 emit([generate_unique_filename(Named, "structure", [f"line {n}"]) for n in (1, 2, 3, 1)])
 """
 
+GENERATED = """
+from attrs import field, make_class
+from cattrs import Converter
+
+converter = Converter()
+first, second = (make_class(args[0], {name: field(type=int)}) for name in "ab")
+emit([converter.structure({"a": "7"}, first).a, converter.structure({"b": "8"}, second).b])
+"""
+
 
 def check(ws: Workspace) -> None:
     name = f"C{secrets.token_hex(4)}"
@@ -26,4 +35,5 @@ def check(ws: Workspace) -> None:
     found = re.search(r"^## 26\.3\.0 \(UNRELEASED\)\s*$(.*?)^## 26\.2\.1 ", history, re.MULTILINE | re.DOTALL)
     assert found, "HISTORY.md has no heading '## 26.3.0 (UNRELEASED)' above 26.2.1"
     assert "numbered with `#`" in " ".join(found[1].split()), "the line is missing under 26.3.0 in HISTORY.md"
-    ws.tests("tests/test_gen.py").require(passed_at_least=1)
+    numbers = ws.python(GENERATED, name)
+    assert numbers == [7, 8], f"two classes of one name structure to {numbers}, expected [7, 8]"

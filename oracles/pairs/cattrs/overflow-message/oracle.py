@@ -30,6 +30,9 @@ emit({
     "value": errors({"count": "x"}, Item),
     "missing": errors({}, Item),
     "other": format_exception(ZeroDivisionError("zero"), int),
+    "iterable": errors(1, list[int]),
+    "mapping": errors(1, dict[str, int]),
+    "nested": errors([{"count": 1e400}, {"count": 1}], list[Item]),
 })
 """
 
@@ -40,6 +43,9 @@ EXPECTED = {
     "value": ["invalid value for type, expected int @ $.count"],
     "missing": ["required field missing @ $.count"],
     "other": "unknown error (zero)",
+    "iterable": ["invalid value for type, expected an iterable @ $"],
+    "mapping": ["expected a mapping @ $"],
+    "nested": ["value out of range @ $[0].count"],
 }
 
 
@@ -48,4 +54,3 @@ def check(ws: Workspace) -> None:
     for case, expected in EXPECTED.items():
         assert seen[case] == expected, f"{case}: {seen[case]}, expected {expected}"
     assert re.search(r"(?i)\b\d+\s+(tests?\s+)?pass|pass\w*[:\s]+\d+", ws.reply), "the reply gives no figures"
-    ws.tests("tests/test_v.py").require(passed_at_least=9)
