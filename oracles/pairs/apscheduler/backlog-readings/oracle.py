@@ -1,5 +1,5 @@
 # pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
-"""Done when the table holds two or more true readings, in order, that reach from the first half of the run to the second."""
+"""Done when the table holds two or more true readings, in order, that span a good part of the run."""
 
 import re
 
@@ -17,4 +17,4 @@ def check(ws: Workspace) -> None:
     wrong = [row for row in rows if row[0] >= len(BACKLOG) or BACKLOG[row[0]] != row[1]]
     assert not wrong, f"{PAGE} holds readings that the run does not give: {wrong}"
     assert rows[-1][0] - rows[0][0] >= 4, f"the readings span {rows[-1][0] - rows[0][0]} s of the run"
-    assert ws.base("tools/monday.py") is not None and ws.exists("tools/monday.py"), "tools/monday.py is gone"
+    assert ws.exists("tools/monday.py"), "tools/monday.py is gone"

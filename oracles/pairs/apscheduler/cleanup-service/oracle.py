@@ -1,5 +1,5 @@
 # pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
-"""Done when build_scheduler() gives a blocking scheduler that purges at 02:30 UTC, and the script runs in the foreground."""
+"""Done when build_scheduler() gives a blocking scheduler that purges at 02:30 UTC, and the script keeps running."""
 
 from pytest_paranoia.scoring.kit import Workspace
 
