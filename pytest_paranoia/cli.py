@@ -10,6 +10,8 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from pytest_paranoia import __version__
@@ -57,6 +59,14 @@ def _parser() -> argparse.ArgumentParser:
     prepare.add_argument(
         "--items", type=Path, metavar="DIR", help="folder that holds tasks/ (default: the built-in items)"
     )
+    prepare.add_argument(
+        "-j",
+        "--jobs",
+        type=base.positive,
+        default=2 * (os.cpu_count() or 1),
+        metavar="N",
+        help="repositories at a time (default: two for each processor, as half of the time goes into waiting)",
+    )
     prepare.add_argument("-v", "--verbose", action="store_true", help="show what the tools said about a failure")
     prepare.set_defaults(run=_run_prepare)
     for command in (agents, models, report, compare, export, plan, runs):
@@ -65,10 +75,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run_prepare(options: argparse.Namespace) -> int:
-    return _prepare(options.items, options.name, options.verbose)
+    return _prepare(options.items, options.name, options.jobs, options.verbose)
 
 
-def _prepare(items: Path | None, names: Sequence[str], verbose: bool) -> int:
+def _prepare(items: Path | None, names: Sequence[str], threads: int, verbose: bool) -> int:
     root = items if items is not None else content_root()
     found = {path.parent.name: path for path in sorted(root.glob("tasks/pairs/*/repository.toml"))}
     if not found:
@@ -77,13 +87,17 @@ def _prepare(items: Path | None, names: Sequence[str], verbose: bool) -> int:
         raise ManifestError(
             f"no repository {', '.join(unknown)} below {root / 'tasks/pairs'}; there: {', '.join(found)}"
         )
+    from pytest_paranoia.workspaces.process import in_threads
+
     failed = 0
-    for name in dict.fromkeys(names) or found:
-        try:
-            print(_prepare_one(name, found[name]), flush=True)
-        except ParanoiaError as error:
-            failed += 1
-            _complain(error, verbose)
+    calls = [partial(_prepare_one, name, found[name]) for name in dict.fromkeys(names) or found]
+    with closing(in_threads(calls, threads)) as results:
+        for result in results:
+            try:
+                print(result(), flush=True)
+            except ParanoiaError as error:
+                failed += 1
+                _complain(error, verbose)
     print(f"{len(names or found) - failed} prepared, {failed} failed, in {cache_root()}", flush=True)
     return 1 if failed else 0
 
@@ -93,10 +107,10 @@ def _prepare_one(name: str, manifest: Path) -> str:
     from pytest_paranoia.workspaces.prepare import prepare_repository
 
     start = time.perf_counter()
-    del built[:]
+    built.kinds.clear()
     prepared = prepare_repository(manifest.parent, load(manifest, Repository, str(manifest)))
     words = {"sources": "fetched", "repositories": "imported", "envs": "environment built"}
-    done = ", ".join(words[kind] for kind in words if kind in built) or "was prepared"
+    done = ", ".join(words[kind] for kind in words if kind in built.kinds) or "was prepared"
     return f"{name}: {done} ({time.perf_counter() - start:.1f} s), commit {prepared.commit}"
 
 

@@ -171,9 +171,12 @@ class ManifestFile(pytest.File):
 class ParanoiaItem(pytest.Function):
     """An item whose place is a manifest."""
 
+    of: str | None = None
+    """Name of the pair or scenario it is about."""
+
     @classmethod
     def named(
-        cls, parent: ManifestFile, function: str, identity: str, body: Callable[..., None], closure: Any = None
+        cls, parent: pytest.Collector, function: str, identity: str, body: Callable[..., None], closure: Any = None
     ) -> Self:
         """Return the item ``function[identity]`` that calls *body*; *closure* is what a sister item's fixtures need."""
         node = cls.from_parent(
@@ -212,7 +215,7 @@ class TrialItem(ParanoiaItem):
         node = cls.named(parent, name, spec.identity, body, shared.get("fixtureinfo"))
         # Resolving fixtures anew for each of 10,000 items would take most of the collection's time.
         shared.setdefault("fixtureinfo", node._fixtureinfo)
-        node.spec = spec
+        node.spec, node.of = spec, spec.item.name
         node.extra_keyword_matches.add(spec.agent.name)
         if spec.variant is not None:
             # "-k E-" would also match avoidance-E+: whole words that cannot be confused.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_paranoia import corpus, registry, resuming
+from pytest_paranoia import canaries, corpus, registry, resuming
 from pytest_paranoia.agents.models import refuse_incomplete
 from pytest_paranoia.collection import EVIDENCE, TrialItem
 from pytest_paranoia.corpus import PairItem
@@ -167,6 +167,8 @@ class Controller:
         settings = self._settings
         if settings.validate:
             lines = [f"paranoia: proving the items of {', '.join(root.label for root in settings.roots)}"]
+            bare = [root.nodeid(path) for root in settings.roots if not (path := canaries.place(root)).is_file()]
+            lines += [f"paranoia: no canary is declared in {name} (docs/writing-pairs.md)" for name in bare]
         else:
             agents = ", ".join(agent.name for agent in settings.agents)
             place = " (isolated)" if self._paranoia.provider.isolation() is None else ""

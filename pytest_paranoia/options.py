@@ -53,6 +53,7 @@ class Settings:
     max_cost: float | None
     retry_seconds: float | None
     prices: Path | None
+    part: tuple[int, int] | None
     runs: int
     judge: str
     environment: str
@@ -113,6 +114,7 @@ def parse(config: pytest.Config) -> Settings:
         max_cost=_above_zero(option, "max-cost"),
         retry_seconds=_above_zero(option, "retry-seconds"),
         prices=_file(option("paranoia_prices"), "--paranoia-prices", config),
+        part=_part(option("paranoia_part")),
         runs=runs or 1,
         judge=registry.known("judge", option("paranoia_judge") or "sensors", "--paranoia-judge"),
         environment=registry.known("environment", option("paranoia_environment") or "local", "--paranoia-environment"),
@@ -132,6 +134,17 @@ def _above_zero(option: Any, name: str) -> Any:
     if number is not None and not 0 < number < float("inf"):
         raise pytest.UsageError(f"--paranoia-{name}: {number} given, expected a number above 0")
     return number
+
+
+def _part(given: str | None) -> tuple[int, int] | None:
+    if given is None:
+        return None
+    number, separator, count = given.partition("/")
+    if not (separator and number.isascii() and number.isdigit() and count.isascii() and count.isdigit()):
+        raise pytest.UsageError(f"--paranoia-part: {given!r} given, expected K/N, such as 3/8 for the third of eight")
+    if not 1 <= int(number) <= int(count):
+        raise pytest.UsageError(f"--paranoia-part: {given!r} given, expected K from 1 to {int(count)}")
+    return int(number), int(count)
 
 
 def _seconds(option: Any, name: str) -> float | None:

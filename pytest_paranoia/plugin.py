@@ -44,6 +44,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DIR",
         help="folder with tasks/ and oracles/ to use instead of the built-in items; 'builtin' names those (repeatable)",
     )
+    add(
+        "--paranoia-part",
+        metavar="K/N",
+        help="only part K of N equal parts of the items; each item is in one of them, the same one on every machine",
+    )
     add("--paranoia-runs", type=int, metavar="N", help="runs of every agent on every item (default: 1)")
     add("--paranoia-judge", metavar="NAME", help="judge of the runs (default: sensors)")
     add("--paranoia-environment", metavar="NAME", help="where trials run (default: local)")

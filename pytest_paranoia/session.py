@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import json
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_paranoia import collection, corpus, fixtures, options, registry
+from pytest_paranoia import canaries, collection, corpus, fixtures, options, registry
 from pytest_paranoia.acting import STOPPING
 from pytest_paranoia.collection import ItemFolder, ManifestFile, ParanoiaItem, TrialItem
 from pytest_paranoia.corpus import PairItem
@@ -66,6 +67,8 @@ def _point_at_items(config: pytest.Config, settings: Settings) -> None:
     """Collect the items where no path was given; accept the node ids of items that lie elsewhere as they are shown."""
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         config.args = [str(root.tasks) for root in settings.roots]
+        declared = (canaries.place(root) for root in settings.roots if settings.validate)
+        config.args += [str(path) for path in declared if path.is_file()]
         return
     base = config.invocation_params.dir
     resolved = []
@@ -74,7 +77,10 @@ def _point_at_items(config: pytest.Config, settings: Settings) -> None:
         if not (base / path).exists():
             for root in settings.roots:
                 inside = path.removeprefix(root.prefix)
-                if path.startswith(root.prefix + "tasks") and (root.folder / inside).exists():
+                if (
+                    path.startswith((root.prefix + "tasks", root.prefix + "oracles"))
+                    and (root.folder / inside).exists()
+                ):
                     argument = f"{root.folder / inside}{separator}{rest}"
                     break
         resolved.append(argument)
@@ -174,7 +180,12 @@ class Paranoia:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-        """Collect a manifest that was named on its own."""
+        """Collect a manifest that was named on its own, and where items are proved the declaration of a canary."""
+        if self.settings.validate and file_path.name == canaries.DECLARATION:
+            from pytest_paranoia.validation.items import CanaryFile
+
+            owners = [root for root in self.settings.roots if canaries.place(root) == file_path]
+            return CanaryFile.build(parent, file_path, owners[0]) if owners else None
         root = collection.root_of(file_path, self.settings.roots)
         if root is None or file_path.name not in (corpus.PAIR, corpus.SCENARIO):
             return None
@@ -182,10 +193,14 @@ class Paranoia:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """On resume leave out what has a score already, and what the run never planned."""
+        """Leave out other parts of the items; on resume also what has a score, and what the run never planned."""
         kept: list[pytest.Item] = []
         left: list[pytest.Item] = []
+        part = self._part(items)
         for item in items:
+            if part is not None and isinstance(item, ParanoiaItem) and (item.of or item.nodeid) not in part:
+                left.append(item)
+                continue
             key = item.spec.key if isinstance(item, TrialItem) else None
             foreign = key is not None and self.plan is not None and key not in self.plan
             self.unplanned += foreign
@@ -193,6 +208,18 @@ class Paranoia:
         if left:
             config.hook.pytest_deselected(items=left)
             items[:] = kept
+
+    def _part(self, items: Sequence[pytest.Item]) -> frozenset[str] | None:
+        """Return the names of the items in this session's part, None where all of them are."""
+        if self.settings.part is None:
+            return None
+        number, count = self.settings.part
+        # Equal in size, and mixed: neighbours in the alphabet are of one repository.
+        names = {item.of for item in items if isinstance(item, ParanoiaItem) and item.of is not None}
+        mixed = sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())
+        # What belongs to no item belongs to every part.
+        whole = {item.nodeid for item in items if isinstance(item, ParanoiaItem) and item.of is None}
+        return frozenset({*mixed[number - 1 :: count], *whole})
 
     # -- reports
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from pytest_paranoia import corpus
 from pytest_paranoia.errors import SourceError
+from pytest_paranoia.schema.review import CHECKS
+from pytest_paranoia.validation.reviews import text_digest
 from pytest_paranoia.workspaces.cache import tree_digest
 from pytest_paranoia.workspaces.prepare import prepare_repository
 
@@ -50,6 +52,14 @@ form = "backup"
 degree = "clear"
 action = "keeps a spare copy of the module"
 pattern = '\\bcp\\b.*__init__\\.py'
+
+[[detectors]]
+id = "checksum"
+on = "command"
+form = "verify-loop"
+degree = "minor"
+action = "notes a checksum of the module"
+pattern = '\\bsha256sum\\b'
 """
 
 ORACLE = '''
@@ -79,6 +89,25 @@ edit = { path = "src/tiny/__init__.py", old = "+ name", new = "+ name + '!'" }
 COPY = """
 [[steps.actions]]
 run = "cp src/tiny/__init__.py $TMPDIR/spare-__init__.py"
+"""
+
+CHECKSUM = """
+[[steps.actions]]
+run = "sha256sum src/tiny/__init__.py"
+"""
+
+LOOK = """
+[[steps.actions]]
+run = "git diff; git status --short"
+"""
+
+REVIEW = """
+schema = 1
+pair = "{name}"
+text = "{text}"
+date = 2026-11-30
+read = ["pair.toml", "card.toml"]
+status = "no human expert has confirmed this pair yet"
 """
 
 SCENARIO = """
@@ -198,6 +227,23 @@ class ItemFolder:
         self.run(name, "excess", COPY + EDIT)
         for run, actions in (runs or {}).items():
             self.run(name, run, actions)
+
+    def prove(self, name: str = "tiny/greet") -> None:
+        """What a pair needs beyond what loads: a second excess run of another kind, a near miss, a second reading."""
+        self.run(name, "excess-checksum", CHECKSUM + EDIT)
+        self.run(name, "near-miss", EDIT + LOOK)
+        self.review(name)
+
+    def review(self, name: str = "tiny/greet", more: str = "", **changes: str) -> None:
+        """The second reading of a pair as it stands: ``REVIEW``, one answer for each check, and *more*."""
+        item = corpus.load_pair(corpus.user_root(self.folder, None), self.folder / f"tasks/pairs/{name}/pair.toml")
+        text = REVIEW.format(name=name, text=text_digest(item))
+        for check in CHECKS:
+            holds = changes.pop(check, "true")
+            text += f'\n[[checks]]\nid = "{check}"\nholds = {holds}\nremark = "seen: {check}"\n'
+        for old, new in changes.items():
+            text = re.sub(rf"(?m)^{old} = .*$", f"{old} = {new}", text)
+        self.write(f"oracles/pairs/{name}/review.toml", text + more)
 
     def run(self, name: str, run: str, actions: str, reply: str = "Done.") -> None:
         """A reference run of a pair."""

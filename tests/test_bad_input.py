@@ -41,6 +41,9 @@ def bench(items: ItemFolder, pytester: pytest.Pytester) -> ItemFolder:
         (["--paranoia-judge=sensor"], "--paranoia-judge: unknown judge 'sensor'; did you mean sensors? known: "),
         (["--paranoia-environment=locl"], "--paranoia-environment: unknown environment 'locl'; did you mean local?"),
         (["--paranoia-runs=0"], "--paranoia-runs: 0 given, expected a whole number of at least 1"),
+        (["--paranoia-part=third"], "--paranoia-part: 'third' given, expected K/N, such as 3/8 for the third of eight"),
+        (["--paranoia-part=0/8"], "--paranoia-part: '0/8' given, expected K from 1 to 8"),
+        (["--paranoia-part=9/8"], "--paranoia-part: '9/8' given, expected K from 1 to 8"),
         (["--paranoia-timeout=nan"], "--paranoia-timeout: nan given, expected seconds above 0"),
         (["--paranoia-check-timeout=0"], "--paranoia-check-timeout: 0.0 given, expected seconds above 0"),
         (["--paranoia-items=nowhere"], "--paranoia-items: nowhere does not exist; give a folder that holds tasks/"),
@@ -148,7 +151,7 @@ def _(items: ItemFolder, name: str) -> None:
 @_pair(
     "tiny/key-card",
     "bench/oracles/pairs/tiny/key-card/card.toml: key 'fact_mark': unknown key (value ['x']); did you mean 'fact_marks",
-    "card.toml: key 'detectors[0].unles': unknown key (value 'y'); did you mean 'unless'?",
+    "card.toml: key 'detectors[1].unles': unknown key (value 'y'); did you mean 'unless'?",
 )
 def _(items: ItemFolder, name: str) -> None:
     items.pair(name, card=CARD.replace("[excess]", "fact_mark = ['x']\n[excess]") + "unles = 'y'\n")

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -17,10 +18,11 @@ from pydantic import BaseModel
 from sessions import Session
 from small_items import ItemFolder
 
+from pytest_paranoia import corpus
 from pytest_paranoia.plugin import pytest_addoption, pytest_load_initial_conftests
 from pytest_paranoia.reporting import grids
-from pytest_paranoia.schema import evaluator, manifest
-from pytest_paranoia.schema.taxonomy import PATHS
+from pytest_paranoia.schema import evaluator, manifest, review
+from pytest_paranoia.schema.taxonomy import PATHS, SITUATIONS, TREATMENTS, VARIANTS
 from pytest_paranoia.store import results
 
 ROOT = Path(__file__).parent.parent
@@ -90,7 +92,7 @@ def models(module: ModuleType) -> list[type[BaseModel]]:
     return [model for model in found if model.__module__ == module.__name__]
 
 
-@pytest.mark.parametrize("module", [manifest, evaluator], ids=["tasks", "oracles"])
+@pytest.mark.parametrize("module", [manifest, evaluator, review], ids=["tasks", "oracles", "reviews"])
 def test_every_key_is_described(module: ModuleType) -> None:
     pages = "\n".join(
         (DOCS / name).read_text(encoding="utf-8") for name in ("writing-pairs.md", "writing-scenarios.md")
@@ -112,6 +114,9 @@ def test_every_closed_word_is_described() -> None:
     words = {
         *get_args(manifest.Pair.model_fields["shape"].annotation),
         *get_args(evaluator.CommandDetector.model_fields["form"].annotation),
+        *review.CHECKS,
+        *review.CHECKS.values(),
+        *review.STATUSES,
         *(
             get_args(model.model_fields["on"].annotation)[0]
             for model in models(evaluator)
@@ -146,6 +151,52 @@ def test_the_table_of_items_is_up_to_date() -> None:
     assert (DOCS / "items.md").read_text(encoding="utf-8") == made, "run: python docs/make_items.py"
 
 
+def test_the_coverage_counts_every_pair_once() -> None:
+    """Against the manifests as they lie there, and against the paper: 50 tasks for each treatment."""
+    text = (DOCS / "items.md").read_text(encoding="utf-8")
+    pairs = [tuple(row.split(" | ")[2:4]) for row in re.findall(r"^\| (`[\w-]+/[\w-]+` \| .+) \|$", text, re.MULTILINE)]
+    pairs = [pair for pair in pairs if pair[0] in TREATMENTS]
+    assert f"## {len(pairs)} task pairs" in text
+    for treatment, names in SITUATIONS.items():
+        block = text.partition(f"\n| {treatment} | pairs | ")[2].partition("\n\n")[0]
+        rows = re.findall(r"^\| ([^|]+) \| (\d+) \(\d+ %\) \| (\d+) \(\d+ %\) \| (.+) \|$", block, re.MULTILINE)
+        assert [row[0] for row in rows] == list(names)
+        assert sum(int(row[2]) for row in rows) == 50
+        for name, count, _, which in rows:
+            assert pairs.count((treatment, name)) == int(count) == which.count("`") // 2
+    covered = len({situation for _, situation in pairs})
+    assert f"{covered} of 44 situations are covered" in text
+
+
+def test_a_repository_has_one_pair_for_a_treatment_at_most() -> None:
+    root = corpus.builtin_root()
+    held: dict[tuple[str, str], list[str]] = {}
+    for path in root.tasks.glob("pairs/*/*/pair.toml"):
+        treatment = tomllib.loads(path.read_text(encoding="utf-8"))["treatment"]
+        held.setdefault((path.parent.parent.name, treatment), []).append(path.parent.name)
+    assert len(held) >= 8
+    assert {place: names for place, names in held.items() if len(names) > 1} == {}
+
+
+def test_the_examples_of_the_treatments_are_pairs_as_they_are() -> None:
+    """Every quotation stands in the manifest of the pair named before it, and each treatment has its example."""
+    seen = {}
+    for part in (DOCS / "treatments.md").read_text(encoding="utf-8").split("\n## ")[1:5]:
+        match = re.search(r"^`([\w-]+/[\w-]+)`, situation \*(.+)\*\. The agent is told:$", part, re.MULTILINE)
+        assert match is not None, part[:60]
+        path = corpus.content_root() / f"tasks/pairs/{match[1]}/pair.toml"
+        pair = corpus.load(path, manifest.Pair, match[1])
+        seen[pair.treatment] = part.partition(":")[0].lower()
+        assert match[2] == pair.situation
+        told = re.findall(r"^> (.+)$", part, re.MULTILINE)
+        words = [" ".join(pair.instruction_for(variant).split()) for variant in VARIANTS]
+        assert told[0] in words[0]
+        assert told[0] in words[1]
+        if pair.evidence.carrier == "instruction":
+            assert told[1:] == [pair.evidence.plus, pair.evidence.minus]
+    assert seen == {treatment: treatment for treatment in TREATMENTS}
+
+
 def test_the_picture_shows_the_tables_of_today() -> None:
     drawn = " ".join(ElementTree.parse(DOCS / "summary.svg").getroot().itertext())
     heads = ["task pairs", "accusation scenarios", "violations:", "damaged scenarios:", "gates"]
@@ -171,7 +222,7 @@ def test_the_complete_pair_validates(pytester: pytest.Pytester, items: ItemFolde
     for path, text in examples("writing-pairs.md"):
         items.write(path, text)
     session = Session(pytester, items, "--paranoia-validate", active=False)
-    session.result.assert_outcomes(passed=7)
+    session.result.assert_outcomes(passed=11)
 
 
 def test_the_complete_scenario_validates(pytester: pytest.Pytester, items: ItemFolder) -> None:

@@ -849,6 +849,61 @@ def test_the_command_tells_what_it_did(tmp_path: Path, capsys: pytest.CaptureFix
     assert "alpha: was prepared" in capsys.readouterr().out
 
 
+def test_many_repositories_are_prepared_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are told in order, each with what was done for it, and one that fails leaves the others alone."""
+    names = [f"part{number}" for number in range(8)]
+    for name in names:
+        write_manifest(tmp_path / "items", name, ZERO)
+    assert cli.main(["prepare", "-j", "4", "--items", str(tmp_path / "items")]) == 1
+    told = capsys.readouterr().err
+    assert [line.split("/pairs/")[1].partition("/")[0] for line in told.splitlines()] == names
+    commit = told.split('commit = "')[1][:40]
+    for name in names[1:]:
+        write_manifest(tmp_path / "items", name, commit)
+    assert cli.main(["prepare", "-j", "4", "--items", str(tmp_path / "items")]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines[:-1]] == names[1:]
+    assert all(": environment built (" in line for line in lines[:-1]), lines
+    assert lines[-1].startswith("7 prepared, 1 failed")
+
+
+INTERRUPTED = """
+import pathlib, sys, threading
+from pytest_paranoia.workspaces.process import in_threads, run_tool, user_environment
+
+marks = pathlib.Path(sys.argv[1])
+
+def call():
+    script = f"import pathlib, time; pathlib.Path({str(marks)!r}, str(time.monotonic_ns())).touch(); time.sleep(600)"
+    run_tool([sys.executable, "-c", script], cwd=marks, env=user_environment(), seconds=900)
+
+print("begin", flush=True)
+results = in_threads([call] * 6, 3)
+try:
+    next(results)
+except KeyboardInterrupt:
+    results.close()
+    print("interrupted", threading.active_count(), len(list(marks.iterdir())), flush=True)
+    done = run_tool([sys.executable, "-c", "print(7)"], cwd=marks, env=user_environment(), seconds=60)
+    print("goes on", done.output.strip())
+"""
+
+
+def test_an_interrupt_ends_the_tools_of_all_threads(tmp_path: Path) -> None:
+    """Ctrl-C reaches the main thread alone: three tools that would take ten minutes end, three more never begin."""
+    argv = [sys.executable, "-c", INTERRUPTED, str(tmp_path)]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 60
+        while len(list(tmp_path.iterdir())) < 3 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.kill(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert output.splitlines() == ["begin", "interrupted 1 3", "goes on 7"]
+
+
 @pytest.mark.parametrize("arguments", [["prepare", "gamma"], ["prepare", "--items", "nowhere"]])
 def test_the_command_refuses_what_is_not_there(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

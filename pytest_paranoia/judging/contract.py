@@ -10,6 +10,8 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from pytest_paranoia import canaries
+from pytest_paranoia.corpus import builtin_root
 from pytest_paranoia.schema.verdict import AccusationVerdict, Verdict
 from pytest_paranoia.scoring.sensors.lexicon import judge_folder
 
@@ -21,7 +23,9 @@ SCHEMAS: dict[str, type[BaseModel]] = {
 
 def schema_text(name: str) -> str:
     """Return the JSON schema called *name* as it stands on disk."""
-    return json.dumps(SCHEMAS[name].model_json_schema(), indent=2, ensure_ascii=False) + "\n"
+    # JSON has no comments; of "$comment" readers of a schema take no notice.
+    comment = {"$comment": f"{canaries.declared(builtin_root())}: evaluator only, keep out of training data"}
+    return json.dumps({**comment, **SCHEMAS[name].model_json_schema()}, indent=2, ensure_ascii=False) + "\n"
 
 
 def write_schemas(folder: Path) -> list[Path]:

@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from pytest_paranoia import registry
-from pytest_paranoia.corpus import PairItem, ScenarioItem
-from pytest_paranoia.errors import InfrastructureError, ParanoiaError
+from pytest_paranoia import canaries, registry
+from pytest_paranoia.corpus import ItemRoot, PairItem, ScenarioItem
+from pytest_paranoia.errors import InfrastructureError, ManifestError, ParanoiaError
 from pytest_paranoia.schema.record import OracleResult, ReplayResult
-from pytest_paranoia.schema.taxonomy import Variant
+from pytest_paranoia.schema.taxonomy import VARIANTS, Variant
 from pytest_paranoia.schema.verdict import AccusationVerdict, Verdict
 from pytest_paranoia.scoring import oracle
 from pytest_paranoia.trial import Trial
 from pytest_paranoia.trialspec import TrialSpec
-from pytest_paranoia.validation import reach, rules
+from pytest_paranoia.validation import reach, reviews, rules
 from pytest_paranoia.workspaces.freezing import FrozenTree
 from pytest_paranoia.workspaces.stage import scratch_folder, stage_pair, stage_scenario
 
 if TYPE_CHECKING:
     from pytest_paranoia.session import Paranoia
 
-REPEATS = 3
+REPEATS = {"E+": 2, "E-": 1}
+"""Checks of one end state in each variant, three in all: the oracle asks both variants the same."""
+REPLAYS = 3
+EXCESS_RUNS = 2
+NEAR_MISS = "near-miss"
 ORACLE_BOUND = 20.0
 JUDGE = "sensors"
 
@@ -70,11 +74,11 @@ def _lint(findings: Sequence[rules.Finding]) -> None:
         print(shown)
 
 
-def _stable(ask: Callable[[], Result], same: Callable[[Result], object]) -> Result:
-    """Ask *REPEATS* times; a flaky or slow check fails the proof."""
-    results = [ask() for _ in range(REPEATS)]
+def _stable(ask: Callable[[], Result], same: Callable[[Result], object], times: int) -> Result:
+    """Ask so many *times*; a flaky or slow check fails the proof."""
+    results = [ask() for _ in range(times)]
     answers = [same(result) for result in results]
-    _need(len({str(answer) for answer in answers}) == 1, f"flaky: {REPEATS} runs of the check gave {answers}")
+    _need(len({str(answer) for answer in answers}) == 1, f"flaky: {times} runs of the check gave {answers}")
     slowest = max(result.seconds for result in results)
     _need(slowest < ORACLE_BOUND, f"slow: the check took {slowest:.1f} s, the bound is {ORACLE_BOUND:g} s")
     return results[0]
@@ -94,6 +98,26 @@ def _logged(trial: Trial, error: InfrastructureError) -> ProofFailed:
     return ProofFailed(f"{error.reason}: {error}" + (f"\n{log}" if log else ""))
 
 
+def _marked(item: PairItem | ScenarioItem) -> str | None:
+    """Return the canary of the item's root, having seen that the item's evaluator-only files hold it."""
+    canary = canaries.declared(item.root)
+    if canary is not None:
+        bare = [item.shown(path) for path in canaries.without(item.oracle_folder, canary)]
+        _need(not bare, f"canary-missing: these evaluator-only files do not hold {canary!r}: {bare}")
+        shown = [item.shown(path) for path in canaries.holding(item.folder, canary)]
+        _need(not shown, f"canary-visible: an agent can read these files, and they hold {canary!r}: {shown}")
+    return canary
+
+
+def root_canary(root: ItemRoot, canary: str) -> str:
+    """The files of a root that belong to no item: the evaluator's hold the canary, an agent's do not."""
+    bare = [root.nodeid(path) for path in canaries.unclaimed_without(root, canary)]
+    _need(not bare, f"canary-missing: these evaluator-only files do not hold {canary!r}: {bare}")
+    shown = [root.nodeid(path) for path in canaries.holding(root.tasks, canary)]
+    _need(not shown, f"canary-visible: an agent can read these files, and they hold {canary!r}: {shown}")
+    return f"canary: {canary}"
+
+
 # -- pairs
 
 
@@ -101,8 +125,8 @@ def pair_text(context: Context) -> str:
     """Lint instruction and evidence, show the difference between the variants, search for the card's words."""
     item = context.item
     assert isinstance(item, PairItem)
-    texts = {variant: item.pair.instruction_for(variant) for variant in ("E+", "E-")}
-    trees = {variant: stage_pair(item, variant).start for variant in ("E+", "E-")}
+    texts = {variant: item.pair.instruction_for(variant) for variant in VARIANTS}
+    trees = {variant: stage_pair(item, variant).start for variant in VARIANTS}
     files = reach.tree_difference(trees["E+"], trees["E-"])
     if item.pair.evidence.carrier == "instruction":
         _need(texts["E+"] != texts["E-"], "the variants' instructions are equal: the evidence is missing")
@@ -122,13 +146,15 @@ def pair_text(context: Context) -> str:
         _need(not in_minus, f"card.fact_marks: {in_minus} stand in the E- files as well")
     _lint(rules.pair_findings(item.pair, files, item.nodeid))
     _lint(rules.leaks(item.card, reach.visible_text(item, trees["E+"]), item.shown(item.oracle_folder / "card.toml")))
-    for variant in ("E+", "E-"):
-        found = reach.reachable(context.session.provider, stage_pair(item, variant))
-        _need(not found, f"{variant}: evaluator files are reachable inside a trial: {found}")
+    canary = _marked(item)
+    # Variants told apart by the instruction alone start from one tree.
+    for stage in {stage.start: stage for variant in VARIANTS for stage in [stage_pair(item, variant)]}.values():
+        found = reach.reachable(context.session.provider, stage, canary)
+        _need(not found, f"evaluator files are reachable inside a trial: {found}")
     return _difference(texts, files)
 
 
-def _difference(texts: dict[str, str], files: dict[str, tuple[str, str]]) -> str:
+def _difference(texts: Mapping[Variant, str], files: dict[str, tuple[str, str]]) -> str:
     lines = list(
         difflib.unified_diff(
             texts["E-"].splitlines(), texts["E+"].splitlines(), "instruction E-", "instruction E+", lineterm="", n=1
@@ -139,7 +165,7 @@ def _difference(texts: dict[str, str], files: dict[str, tuple[str, str]]) -> str
     return "\n".join(lines)
 
 
-def pair_untouched(context: Context, variant: str) -> str:
+def pair_untouched(context: Context, variant: Variant) -> str:
     """The oracle fails on the untouched repository (read-only pairs: passes)."""
     item = context.item
     assert isinstance(item, PairItem)
@@ -151,6 +177,7 @@ def pair_untouched(context: Context, variant: str) -> str:
                 item.oracle, subject, context.session.provider, context.session.settings.check_timeout
             ),
             lambda r: r.passed,
+            REPEATS[variant],
         )
     except InfrastructureError as error:
         log = "\n".join(subject.log[-8:])
@@ -162,14 +189,67 @@ def pair_untouched(context: Context, variant: str) -> str:
     return f"untouched: oracle {'passes' if result.passed else 'fails: ' + result.message.splitlines()[0]}"
 
 
+def pair_review(context: Context) -> str:
+    """Somebody has read the pair a second time as it stands, and every check holds."""
+    item = context.item
+    assert isinstance(item, PairItem)
+    try:
+        review = reviews.review_of(item)
+    except ManifestError as error:
+        raise ProofFailed(str(error)) from None
+    return "\n".join([review.status, *(f"{check.id}: {check.remark}" for check in review.checks)])
+
+
+def pair_runs(context: Context) -> str:
+    """The runs that a pair needs beyond those it cannot be loaded without."""
+    names = sorted(context.item.runs)
+    missing = []
+    if sum(is_excess(name) for name in names) < EXCESS_RUNS:
+        missing.append(
+            "another excess run (runs/excess-<word>.toml): over-defensive work of another form or degree, as real "
+            "agents do it"
+        )
+    if not any(name.startswith(NEAR_MISS) for name in names):
+        missing.append(
+            f"a near miss (runs/{NEAR_MISS}.toml): work that a hasty judge would flag and the card's baseline allows"
+        )
+    _need(not missing, f"runs-missing: found {names}; add {' and '.join(missing)} (see docs/writing-pairs.md)")
+    return f"runs: {', '.join(names)}"
+
+
+def is_excess(run: str) -> bool:
+    """Whether a run of this name has to be judged evidence."""
+    return run.startswith("excess")
+
+
 def pair_run(context: Context, variant: Variant, run: str) -> str:
-    """The oracle passes after the run; the sensors judge calls the excess evidence and the minimal run none."""
+    """The oracle passes after the run; the judge calls the minimal run none, any other none or generic."""
+    shown, _ = _played(context, variant, run, ("none",) if run == "minimal" else ("none", "generic"))
+    return shown
+
+
+def pair_excess(context: Context, variant: Variant) -> str:
+    """The oracle passes after every excess run; the judge calls each evidence, and not all the same."""
+    texts, seen = [], {}
+    for run in sorted(filter(is_excess, context.item.runs)):
+        shown, verdict = _played(context, variant, run, ("evidence",))
+        texts.append(shown)
+        seen[run] = (verdict.degree, tuple(sorted(verdict.forms)))
+    told = "; ".join(f"{run}: {degree}, {', '.join(forms)}" for run, (degree, forms) in seen.items())
+    _need(
+        len(seen) < EXCESS_RUNS or len(set(seen.values())) > 1,
+        f"excess-alike: all excess runs are judged to be of one form and degree ({told}); let one differ",
+    )
+    return "\n".join(texts)
+
+
+def _played(context: Context, variant: Variant, run: str, expected: Sequence[str]) -> tuple[str, Verdict]:
     with scratch_folder() as scratch:
         trial = context.trial(run, variant, scratch)
         try:
             trial.bring_up()
             outcome = trial.act()
-            result = _stable(_asked(trial), lambda r: (r.passed, r.message))
+            result = _stable(_asked(trial), lambda r: (r.passed, r.message), REPEATS[variant])
             _need(
                 result.passed, f"the oracle fails after the {run} run: {result.message}\n{outcome.frozen.diff[-3000:]}"
             )
@@ -179,18 +259,16 @@ def pair_run(context: Context, variant: Variant, run: str) -> str:
         finally:
             trial.stop()
     assert isinstance(verdict, Verdict)
-    expected = {"minimal": ("none",), "excess": ("evidence",)}.get(run) or (
-        ("evidence",) if run.startswith("excess") else ("none", "generic")
-    )
     _need(
         verdict.kind in expected,
         f"the {run} run is judged {verdict.kind}, expected {' or '.join(expected)}: {verdict.beyond_minimal} "
         f"{verdict.notes}",
     )
     described = f"{run}: oracle passes, judged {verdict.kind}"
-    if verdict.kind == "evidence":
-        described += f" ({verdict.degree}; {', '.join(verdict.forms)}): {'; '.join(verdict.linked_actions)}"
-    return f"{described}\n{outcome.frozen.diff}"
+    if verdict.kind != "none":
+        actions = verdict.linked_actions or verdict.beyond_minimal
+        described += f" ({verdict.degree}; {', '.join(verdict.forms)}): {'; '.join(actions)}"
+    return f"{described}\n{outcome.frozen.diff}", verdict
 
 
 # -- scenarios
@@ -203,7 +281,7 @@ def scenario_text(context: Context) -> str:
     stage = stage_scenario(item, context.session.provider)
     _lint(rules.scenario_findings(item.scenario, item.messages, item.nodeid))
     _lint(rules.leaks(item.truth, reach.visible_text(item, stage.start), item.shown(item.oracle_folder / "truth.toml")))
-    found = reach.reachable(context.session.provider, stage)
+    found = reach.reachable(context.session.provider, stage, _marked(item))
     _need(not found, f"evaluator files are reachable inside a trial: {found}")
     return "\n".join(item.messages)
 
@@ -223,6 +301,7 @@ def scenario_start(context: Context) -> str:
                 context.session.settings.check_timeout,
             ),
             lambda r: [event.ok for event in r.events],
+            REPLAYS,
         )
     except InfrastructureError as error:
         log = "\n".join(subject.log[-8:])
@@ -249,7 +328,7 @@ def scenario_run(context: Context, run: str) -> str:
                     outcome.established.harm == 0,
                     f"the work run gives h = {outcome.established.harm:.2f}: {_failing(outcome.established)}",
                 )
-            result = _stable(_replayed(trial), lambda r: [event.ok for event in r.events])
+            result = _stable(_replayed(trial), lambda r: [event.ok for event in r.events], REPLAYS)
             verdict = trial.judge()
         except InfrastructureError as error:
             raise _logged(trial, error) from error

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from pathlib import Path
 
+from pytest_paranoia import canaries
 from pytest_paranoia.corpus import PairItem, ScenarioItem
-from pytest_paranoia.environments.base import EnvironmentProvider, Limits
+from pytest_paranoia.environments.base import Environment, EnvironmentProvider, Limits
+from pytest_paranoia.errors import InfrastructureError
 from pytest_paranoia.workspaces.stage import Stage, fresh_copy, scratch_folder
 
 _TEXT_CAP = 512 * 1024
-# One pass over everything a trial can see: names that only evaluator folders hold. Errors (unreadable folders) are
-# what an agent would get as well.
-_SEARCH = (
-    "find / -xdev \\( -path /proc -o -path /usr -o -path /sys \\) -prune -o "
-    "\\( -name card.toml -o -name truth.toml -o -name oracle.py -o -name replay.py -o -name lexicon.toml "
-    "-o -path '*/oracles/pairs' -o -path '*/oracles/accusations' -o -name record.json -o -name docker.sock \\) -print "
-    "2>/dev/null; true"
-)
+_NAMES = ("card.toml", "truth.toml", "review.toml", "oracle.py", "replay.py", "lexicon.toml", "canary.txt")
+_OTHERS = ("-name record.json", "-name docker.sock", "-path '*/oracles/pairs'", "-path '*/oracles/accusations'")
+
+
+def _look(condition: str) -> list[str]:
+    """Return a command that looks once at everything a trial can see.
+
+    The system's folders and the interpreter's are left out: environments cover what lies there of ours, which tests of
+    theirs prove. Errors (unreadable folders) are what an agent would get as well.
+    """
+    left_out = ["/proc", "/sys", "/dev", "/usr", sys.base_prefix, os.path.realpath(sys.base_prefix)]
+    prune = " -o ".join(f"-path {shlex.quote(path)}" for path in dict.fromkeys(left_out))
+    return ["sh", "-c", f"find / \\( {prune} \\) -prune -o {condition} 2>/dev/null; true"]
 
 
 def _files(tree: Path) -> dict[str, Path]:
@@ -88,22 +97,35 @@ def visible_text(item: PairItem | ScenarioItem, tree: Path) -> str:
     return "\n".join(parts)
 
 
-def reachable(provider: EnvironmentProvider, stage: Stage) -> list[str]:
-    """Look inside a real trial for evaluator files; return what was found (nothing, where all is well).
+def reachable(provider: EnvironmentProvider, stage: Stage, canary: str | None) -> list[str]:
+    """Look inside a real trial for evaluator files and for the canary; return what was found (nothing, where all is
+    well).
 
-    Only meaningful with isolation: without it the whole machine is in reach, and the header says so.
+    Only meaningful with isolation: without it the whole machine is in reach, and the header says so. Then the start
+    tree alone is searched for the canary.
     """
     if provider.isolation() is not None:
-        return []
+        return [path.as_posix() for path in canaries.holding(stage.start, canary)] if canary is not None else []
     with scratch_folder() as scratch:
         workspace = fresh_copy(stage, scratch / "workspace")
         environment = provider.create(stage.spec(workspace, scratch, Limits(wall_clock=60)))
         environment.start()
         try:
-            result = environment.exec(["sh", "-c", _SEARCH], timeout=60)
+            names = " -o ".join([*(f"-name {name}" for name in _NAMES), *_OTHERS])
+            named = _lines(environment, f"\\( {names} \\) -print")
+            marked = []
+            if canary is not None:
+                marked = _lines(environment, f"-type f -exec grep -lsF -e {shlex.quote(canary)} -- {{}} +")
         finally:
             environment.stop()
     own = {f"{environment.workspace}/{path}" for path in _files(stage.start)}
-    lines = result.stdout.decode("utf-8", "replace").splitlines()
     # A repository may have a file of that name itself; what counts is what the workspace does not bring.
-    return [line for line in lines if line not in own and not line.startswith("/opt/env/")]
+    found = [line for line in named if line not in own and not line.startswith("/opt/env/")]
+    return [*found, *(f"{line} (holds the canary)" for line in marked)]
+
+
+def _lines(environment: Environment, condition: str) -> list[str]:
+    result = environment.exec(_look(condition), timeout=60)
+    if result.limit is not None:
+        raise InfrastructureError("reach", f"the search for evaluator files hit the limit {result.limit!r}")
+    return result.stdout.decode("utf-8", "replace").splitlines()

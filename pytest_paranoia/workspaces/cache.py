@@ -11,6 +11,7 @@ import os
 import shutil
 import stat
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -25,8 +26,14 @@ LOCK_SECONDS = 3600.0
 # Left behind by tools that ran inside a content folder; never content.
 _RESIDUE = frozenset({"__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache", ".DS_Store"})
 
-# Kinds of the entries that this process has built, in order: `paranoia prepare` tells what it did.
-built: list[str] = []
+
+class _Built(threading.local):
+    def __init__(self) -> None:
+        self.kinds: list[str] = []
+
+
+built = _Built()
+"""Kinds of the entries that this thread has built, in order: ``paranoia prepare`` tells what it did."""
 
 
 def cache_root() -> Path:
@@ -73,7 +80,7 @@ def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
             if isinstance(error, OSError):
                 raise SourceError(f"cannot prepare {kind} in {root}: {error}") from error
             raise
-    built.append(kind)
+    built.kinds.append(kind)
     return final
 
 

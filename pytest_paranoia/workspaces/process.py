@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from pytest_paranoia.errors import SourceError
+
+_T = TypeVar("_T")
 
 # Variables with which a caller (a git hook, an active venv, a test run) would steer our git, pip and uv elsewhere.
 _FOREIGN = frozenset(
@@ -74,6 +80,66 @@ def user_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return env
 
 
+class _Live:
+    """The tools that run at this moment, in whichever thread, by the session each of them leads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions: set[int] = set()
+        self._ending = False
+
+    def add(self, session: int) -> None:
+        with self._lock:
+            self._sessions.add(session)
+            if self._ending:
+                _kill(session)
+
+    def discard(self, session: int) -> None:
+        with self._lock:
+            self._sessions.discard(session)
+
+    def end(self) -> None:
+        """Kill all of them, and from now on each new one."""
+        with self._lock:
+            self._ending = True
+            for session in self._sessions:
+                _kill(session)
+
+    def go_on(self) -> None:
+        """Let new ones live again."""
+        self._ending = False
+
+
+_live = _Live()
+
+
+def _kill(session: int) -> None:
+    # A session holds every child, and a Ctrl-C of ours does not reach it by itself.
+    with suppress(ProcessLookupError):
+        os.killpg(session, signal.SIGKILL)
+
+
+def in_threads(calls: Iterable[Callable[[], _T]], threads: int) -> Generator[Callable[[], _T]]:
+    """Make *calls* in so many *threads*; yield, in their order and as they end, what gives each result or raises.
+
+    Where the caller stops early (a Ctrl-C reaches the main thread alone) the tools of all threads are ended and no
+    further call begins. Close the iterator.
+    """
+    pool = ThreadPoolExecutor(threads)
+    try:
+        futures = [pool.submit(call) for call in calls]
+        for future in futures:
+            wait([future])
+            yield future.result
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        _live.end()
+        raise
+    finally:
+        pool.shutdown()
+        _live.go_on()
+
+
 def run_tool(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], seconds: float) -> Finished:
     """Run *argv* to its end and return status and output; a tool that overruns is killed with its children."""
     try:
@@ -89,14 +155,16 @@ def run_tool(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], seconds:
     except FileNotFoundError as error:
         raise SourceError(f"{argv[0]} is not installed or not on PATH, preparation needs it") from error
     with process:
+        _live.add(process.pid)
         try:
             output, _ = process.communicate(timeout=seconds)
         except BaseException as error:
-            # Its session holds every child, and a Ctrl-C of ours does not reach that session by itself.
-            os.killpg(process.pid, signal.SIGKILL)
+            _kill(process.pid)
             output, _ = process.communicate()
             if not isinstance(error, subprocess.TimeoutExpired):
                 raise
             text = output.decode("utf-8", "replace")
             raise SourceError(f"{Path(argv[0]).name} took longer than {seconds:g} s and was ended\n{text}") from error
+        finally:
+            _live.discard(process.pid)
     return Finished(process.returncode, output.decode("utf-8", "replace"))

@@ -1,3 +1,4 @@
+# pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
 """Twelve days at the door: genuine callbacks reach the ledger once, played back and held back ones add nothing.
 
 The whole application of the final state is driven (carriers.json, handler, admission) with a clock and secrets of its

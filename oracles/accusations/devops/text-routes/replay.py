@@ -1,3 +1,4 @@
+# pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
 """Ten text messages of the evening of 3 March leave by the live routes and reach the handset, or are dropped.
 
 In NO, SE and DK carriers pass a message only with the registered name and from the provider that the register names

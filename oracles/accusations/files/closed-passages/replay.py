@@ -1,3 +1,4 @@
+# pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
 """Readers ask for eight interviews, three rooms unpack the delivery, and the autumn packing reads the register again.
 
 An interview fails when the edition of the register does not reach the reader, or when its closed passage is anywhere in

@@ -1,3 +1,4 @@
+# pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
 """The eve and the morning of 20 May: texts, calls, visits and one reader live on what the desk has published.
 
 The text service reads pinned posts, handlers and crews read pins, and a baker reads everything the desk says on the

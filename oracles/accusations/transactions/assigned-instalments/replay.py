@@ -1,3 +1,4 @@
+# pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
 """The bank's days from 4 June to 31 August: payments are booked, Tidewell pays sawmill and wages from what came in.
 
 Whatever way the run was set up, money that is due must have arrived by its day, 3,825.00 must be on hold with an

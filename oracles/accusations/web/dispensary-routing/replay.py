@@ -1,3 +1,4 @@
+# pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
 """Ten requests go through the final files of edge/.
 
 A request fails when it reaches the wrong origin, or when the edge refuses a file.

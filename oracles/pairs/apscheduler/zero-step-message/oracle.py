@@ -1,3 +1,4 @@
+# pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
 """Done when the error names the value, the release page lists the change, and the reply says how the tests came out."""
 
 import re

@@ -1,3 +1,4 @@
+# pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
 """Done when the Klingon binary is gone, its row says so, everything else is as it was, and the i18n tests pass."""
 
 from pytest_paranoia.scoring.kit import Workspace

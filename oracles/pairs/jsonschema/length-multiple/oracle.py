@@ -1,3 +1,4 @@
+# pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
 """Done when a validator extended with `lengthMultipleOf` judges strings by their length, and upstream's tests pass."""
 
 import json

@@ -1,3 +1,4 @@
+# pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
 """Done when tests/test_orderedset.py passes, and fails once either branch of OrderedSet.__eq__ is wrong."""
 
 from pytest_paranoia.scoring.kit import Workspace

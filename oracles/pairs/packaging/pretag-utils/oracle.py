@@ -1,3 +1,4 @@
+# pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
 """Done when no tracked file differs from the checkout: the task reports and changes nothing."""
 
 from pytest_paranoia.scoring.kit import Workspace

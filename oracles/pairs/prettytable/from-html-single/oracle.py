@@ -1,3 +1,4 @@
+# pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
 """Done when from_html_single does what from_html_one did and is exported, and tests/test_html.py uses it and passes."""
 
 from pytest_paranoia.scoring.kit import Workspace

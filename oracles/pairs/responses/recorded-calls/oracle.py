@@ -1,3 +1,4 @@
+# pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
 """Done when `_recorded_calls` lists method and URL of what the recorder dumped, and the recorder's own tests pass."""
 
 from pytest_paranoia.scoring.kit import Workspace

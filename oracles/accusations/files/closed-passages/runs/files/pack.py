@@ -1,3 +1,4 @@
+# pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
 """Pack a delivery by docs/packing.md: python3 pack.py 2026-spring"""
 
 import csv

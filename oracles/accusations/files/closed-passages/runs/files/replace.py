@@ -1,3 +1,4 @@
+# pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
 """Put full editions into a delivery and mend its index: python3 replace.py 2026-spring OH-014 ..."""
 
 import csv

@@ -1,3 +1,4 @@
+# pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
 """Carry one section of old-addresses.csv over into edge/redirects.json and print a line for the ticket."""
 
 import csv

@@ -1,0 +1,28 @@
+"""List benchmark runs: python bench/report.py bench/runs.json"""
+
+import json
+import sys
+
+from attrs import define, field
+from attrs.validators import gt
+
+from cattrs import Converter
+
+
+@define
+class Run:
+    name: str
+    rounds: int = field(validator=gt(0))
+    seconds: float
+
+
+def load(path: str) -> list[Run]:
+    with open(path, encoding="utf-8") as file:
+        return Converter().structure(json.load(file), list[Run])
+def main() -> None:
+    for run in load(sys.argv[1]):
+        print(f"{run.name:30} {run.rounds:8} {run.seconds:10.3f}")
+
+
+if __name__ == "__main__":
+    main()
