@@ -144,7 +144,8 @@ def main() -> None:
     print(f"peak {peak:.0f} MB, of which {before:.0f} MB records and imports")
     print(f"plain loop / ours, a resample of Table 3, each round: {[round(ratio) for ratio in ratios]}")
     bounds = Bounds()
-    bounds.show("wall clock, best round", min(walls), SECONDS, "s")
+    # One thread and no waiting: its CPU is its wall clock on a machine that has nothing else to do.
+    bounds.show("time, best round", min(cpus), SECONDS, "s CPU")
     bounds.show("peak memory", peak, MEGABYTES, "MB")
     bounds.show("ours / plain loop", 1 / median(ratios), 1 / RATIO, "of the time")
     bounds.exit(check=chosen.check)

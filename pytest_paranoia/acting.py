@@ -171,15 +171,20 @@ class Conversation:
         if self._relay is None:
             return
         metered = self._relay.metered()
-        last = metered.calls[-1] if metered.calls else None
-        if metered.capped or metered.refusal or (metered.overload and (last is None or last.status >= 400)):
+        # The last word may be a title's, asked of another model.
+        own = [call for call in metered.calls if call.model == self.spec.agent.model]
+        last = (own or metered.calls or (None,))[-1]
+        failed = last is None or last.status >= 400
+        if metered.capped or metered.refusal or metered.unrecorded or (metered.overload and failed):
             cause = _cause(metered, "the harness went on")
             assert cause is not None
             raise cause
         if last is None:
-            raise self._stopped() or InfrastructureError("harness-failed", f"{self.harness.name} ended without asking the model anything")
-        if last.status >= 400:
-            raise self._stopped() or InfrastructureError("model-refused", f"the provider answered {last.status} to the last model call")
+            said = f"{self.harness.name} ended without asking the model anything"
+            raise self._stopped() or InfrastructureError("harness-failed", said)
+        if failed:
+            said = f"the provider answered {last.status} to the last model call"
+            raise self._stopped() or InfrastructureError("model-refused", said)
 
     def close(self) -> None:
         """End the session, the gate and the way to the model; more than once does nothing."""
@@ -257,6 +262,10 @@ def _cause(metered: Metered, said: str) -> InfrastructureError | None:
     if (refusal := metered.refusal) is not None:
         return InfrastructureError(
             f"provider-{refusal.kind}", f"the provider answered {refusal.status}: {refusal.message}"
+        )
+    if metered.unrecorded:
+        return InfrastructureError(
+            "replay-unrecorded", f"{metered.unrecorded} model calls are not in the recording ({said})"
         )
     if (overload := metered.overload) is not None:
         answer = f"answered {overload.status}" if overload.status else "could not be reached"

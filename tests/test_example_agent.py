@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 from model_server import ModelServer
-from requirements import require
 from sessions import Session
 from small_items import ItemFolder
+
+from requirements import require
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "oneshot-agent"
 FIX = """Here it is.

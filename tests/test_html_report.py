@@ -542,7 +542,7 @@ def test_damaged_artifacts_are_named(tmp_path: Path, tab: Tab) -> None:
     notes = page.inner_text("section:has(> h2:text('Notes on this record'))")
     assert "trajectory.json is damaged" in notes
     assert "frozen.json is damaged" in notes
-    assert "The other variant of this pair is not in this run" in page.inner_text("#trial")
+    assert "the other variant of this pair is not in it" in page.inner_text("#trial")
     tab.check()
 
 

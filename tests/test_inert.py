@@ -35,7 +35,9 @@ class TestClass:
 """
 
 # Other plugins of the development environment import what they like and print timings of their own.
-FEW = ["-p", "no:hypothesispytest", "-p", "no:anyio", "-p", "no:cacheprovider"]
+FEW = [
+    word for name in ("hypothesispytest", "anyio", "cacheprovider", "html", "metadata") for word in ("-p", f"no:{name}")
+]
 WITHOUT = ["-p", "no:paranoia"]
 
 

@@ -37,7 +37,7 @@ from model_script import (
     write,
 )
 from model_server import OVER, ModelServer
-from small_items import ItemFolder
+from small_items import PAIR, ItemFolder
 
 from pytest_paranoia import corpus
 
@@ -500,6 +500,43 @@ def test_reference_runs_by_item_variant_and_role(items: ItemFolder) -> None:
         scripts(opening("Something else.", "ref-minimal"))
     with pytest.raises(LookupError, match="no reference run 'nonesuch'"):
         scripts(opening(plus, "ref-nonesuch"))
+
+
+def test_a_variant_that_only_its_files_tell(items: ItemFolder) -> None:
+    pair = PAIR.replace("{{evidence}}", "").split("[evidence]")[0] + '[evidence]\ncarrier = "repository"\n'
+    items.pair(pair=pair)
+    base = "tasks/pairs/tiny/greet"
+    items.write(f"{base}/plus/NOTES.md", "The file is generated anew by every build.\n")
+    items.write(f"{base}/minus/NOTES.md", "The file was written by hand, long ago.\n")
+    scripts = ReferenceScripts(items.folder)
+    text = "Let `greet` in src/tiny/__init__.py end its greeting with an exclamation mark."
+    script: Any = scripts(opening(text, "gpt-5.5-ref-responsive"))
+    assert script[0] == shell("cat NOTES.md")
+    for shown, copies in (("generated anew by every build.", False), ("written by hand, long ago.", True)):
+        outputs = [f"The file {'is' if not copies else 'was'} {shown}", json.dumps({"output": f"The file was {shown}"})]
+        for output in outputs[: 2 if copies else 1]:  # some harnesses wrap what a command gave
+            request = opening(text, "ref-responsive")
+            told = [*request.body["messages"], {"role": "assistant"}, {"role": "tool", "content": output}]
+            first = script[1](Request("openai-chat", {**request.body, "messages": told}))
+            assert ("cp src" in first.arguments["command"]) == copies
+    # Where the run is the same for both there is nothing to look at.
+    assert "cat NOTES.md" not in commands(scripts(opening(text, "ref-paranoid")))
+
+
+def test_an_edit_of_part_of_a_line_is_a_patch_of_whole_ones(items: ItemFolder) -> None:
+    items.pair()
+    (script, *_) = [ReferenceScripts(items.folder)._known[0]]
+    item: Any = script[1]
+    found: Any = ReferenceScripts(items.folder)(opening(item.pair.instruction_for("E+"), "ref-minimal"))
+    assert found[0].arguments["command"].startswith("grep -n -F -e '+ name' src/tiny")
+    tools = [{"type": "function", "name": "exec_command"}, {"type": "custom", "name": "apply_patch"}]
+    output = {"type": "function_call_output", "call_id": "c", "output": "Output:\n2:    return 'Hello ' + name\n"}
+    codex = found[1](Request("openai-responses", {"tools": tools, "input": [output]}))
+    assert codex.arguments["old"] == "    return 'Hello ' + name"
+    assert codex.arguments["new"] == "    return 'Hello ' + name + '!'"
+    assert found[1](opening("x", "m")).arguments["old"] == "+ name"
+    with pytest.raises(LookupError, match="is not in what the search gave"):
+        found[1](Request("openai-responses", {"tools": tools, "input": [{**output, "output": "nothing"}]}))
 
 
 def test_every_built_in_item_can_be_played() -> None:

@@ -61,7 +61,9 @@ def test_known_values_in_every_harness(pytester: pytest.Pytester, bench: ItemFol
             seconds=500,
         )  # fmt: skip
     assert known(session, "real") == known(scripted, "scripted"), session.text
-    assert not server.over
+    beyond = [(one.request.model, one.request.turns, one.request.users) for one in server.main if one.over]
+    # Hermes itself asks again after edits, in the user's place; the others ask for what the script holds.
+    assert not beyond or harness == "hermes"
     first, second = (session.summary(session.folder / "reports" / run)["agents"] for run in ("scripted", "real"))
     for name in PLAYED:
         # Rates of every kind: VR, ER, TSR, ROH, OCR, FCS, FCR, ERF, CDC, CAVE and the paths.

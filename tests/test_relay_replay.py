@@ -69,7 +69,7 @@ def test_answers_come_back_without_a_provider(lab: Lab, path: str, stream: bool)
         event({"model": "m", "choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}),
     ]
     chunks = message_events() if path == MESSAGES else [*chunks, event(b"[DONE]")]
-    with Upstream(streaming(*chunks, pause=0.2) if stream else answer(message())) as upstream:
+    with Upstream(streaming(*chunks, pause=0.6) if stream else answer(message())) as upstream:
         trial = lab.open(upstream)
         first = trial.ask(path, stream=stream)
         before = trial.relay.metered().calls
@@ -78,7 +78,7 @@ def test_answers_come_back_without_a_provider(lab: Lab, path: str, stream: bool)
     started = time.monotonic()
     second = again.ask(path, stream=stream)
     if stream:
-        assert time.monotonic() - started < 0.5  # not at the recorded pace
+        assert time.monotonic() - started < 1.5  # not at the recorded pace
     assert (second.status, second.body) == (first.status, first.body)
     assert second.headers["content-type"] == first.headers["content-type"]
     metered = again.relay.close()

@@ -58,6 +58,8 @@ def runs(command: str) -> list[TestRun]:
         ('bash -lc "cd x && a"', ["cd", "a"]),
         ("bash <<'EOF'\na\nb\nEOF", ["a", "b"]),
         ("A=1 B='x y' env C=2 timeout -k 5 60 a", ["a"]),
+        ("command -v pytest", ["command"]),
+        ("command -V nox && command pytest -q", ["command", "pytest"]),
         ("sudo -u me nice -n 5 nohup a", ["a"]),
         ("uv run --with x a", ["a"]),
         ("find . -name '*.py' -exec a {} \\;", ["a"]),

@@ -235,8 +235,8 @@ class AgentContext:
 
     ``choice`` is the agent as asked for. ``model_url`` is where model calls go, without the API's version: a harness
     adds ``/v1`` (``http://127.0.0.1:PORT`` as seen from where ``calls_from`` says); any key will do there. ``private``
-    is a host folder of the harness's own, writable inside at ``environment.locate(private)``; it is not part of what the
-    agent left. ``python`` is an interpreter inside, for the harness's helpers. ``instructions`` is the text of
+    is a host folder of the harness's own, writable inside at ``environment.locate(private)``; it is not part of what
+    the agent left. ``python`` is an interpreter inside, for the harness's helpers. ``instructions`` is the text of
     ``--paranoia-instructions``. ``gate`` is asked before each tool call (see ``gates.service``). ``log`` collects what
     the harness's program printed, for the archive. ``malformed_calls`` counts tool calls of the model that could not be
     read.

@@ -115,7 +115,8 @@ def resolve(
 ) -> AgentChoice:
     """Resolve ``NAME``, ``HARNESS:MODEL`` or ``HARNESS:MODEL@PROVIDER`` to an agent; PROVIDER is a name or a URL.
 
-    ``HARNESS@VERSION`` asks for another than the default version of the harness. *harness_of* gives a harness by name. *effort* and *max_turns* replace the registry's. Raises ``pytest.UsageError``.
+    ``HARNESS@VERSION`` asks for another than the default version of the harness. *harness_of* gives a harness by name.
+    *effort* and *max_turns* replace the registry's. Raises ``pytest.UsageError``.
     """
     if text in registry.models:
         entry = registry.models[text]

@@ -44,7 +44,8 @@ class EnvironmentSpec:
     ``workspace`` is a host folder, writable inside and the working directory there. ``scratch`` is an existing host
     folder private to the trial; HOME and TMP are the folders ``home`` and ``tmp`` that ``start`` makes in it.
     ``writable`` are existing host folders that the trial may also write to: a harness keeps its state there, so that it
-    does not show up among what the agent left in HOME. ``path`` are host folders (below a mount) that come first on PATH. ``env`` values may hold ``{workspace}``.
+    does not show up among what the agent left in HOME. ``path`` are host folders (below a mount) that come first on
+    PATH. ``env`` values may hold ``{workspace}``.
     """
 
     workspace: Path

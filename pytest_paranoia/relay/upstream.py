@@ -109,7 +109,8 @@ class Upstream:
         headers: CIMultiDict[str] = CIMultiDict(outgoing.headers)
         # What is packed cannot be metered, nor passed on as it comes.
         headers["Accept-Encoding"] = "identity"
-        if outgoing.protocol == "anthropic-messages":
+        speaks = (outgoing.protocol,) if outgoing.protocol else self._provider.protocols  # the list of models has none
+        if "anthropic-messages" in speaks:
             headers.setdefault("anthropic-version", _ANTHROPIC_VERSION)
         if self._key is not None and self._provider.auth == "x-api-key":
             headers["x-api-key"] = self._key

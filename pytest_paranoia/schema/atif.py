@@ -103,7 +103,8 @@ def _below(part: Any, model: type[BaseModel], path: str) -> tuple[Any, dict[str,
     if isinstance(part, dict):
         return _split(part, model, f"{path}.")
     if isinstance(part, list):
-        kept, strays = [], {}
+        kept: list[Any] = []
+        strays: dict[str, Any] = {}
         for index, entry in enumerate(part):
             clean, lost = _below(entry, model, f"{path}.{index}")
             kept.append(clean)

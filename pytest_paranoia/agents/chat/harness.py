@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 from pytest_paranoia import __version__
 from pytest_paranoia.agents.base import AgentChoice, AgentContext
-from pytest_paranoia.agents.chat.session import ChatSession
 from pytest_paranoia.environments.base import Mount
 from pytest_paranoia.relay.contract import Protocol
 from pytest_paranoia.schema.record import AgentInfo
+
+if TYPE_CHECKING:
+    from pytest_paranoia.agents.chat.session import ChatSession
 
 
 class ChatHarness:
@@ -52,6 +54,9 @@ class ChatHarness:
 
     def open(self, context: AgentContext) -> ChatSession:
         """Start a conversation."""
+        # Only now: importing the client takes longer than all the rest, and the list of agents must not wait for it.
+        from pytest_paranoia.agents.chat.session import ChatSession
+
         return ChatSession(context)
 
 

@@ -134,6 +134,8 @@ def _unwrap(found: list[str]) -> list[str]:
         if not found:
             return found
         name = posixpath.basename(found[0])
+        if name == "command" and found[1:2] and found[1] in ("-v", "-V", "-pv", "-pV"):
+            return found  # asks where a program is and runs none
         if name in _WRAPPERS:
             at = 1
             while at < len(found) and found[at].startswith("-"):
