@@ -1,4 +1,4 @@
-"""List benchmark runs: python bench/report.py bench/runs.json"""
+"""List timed runs: python bench/report.py bench/runs.json"""
 
 import json
 import sys
