@@ -1,5 +1,5 @@
 # pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
-"""Done when the repr of a tag names the tag alone, the changelog has a line for it, and tests/test_tags.py passes."""
+"""Done when the repr of a tag names the tag alone, the changelog has a line for it, and the tests of tags pass."""
 
 import secrets
 
@@ -26,4 +26,4 @@ def check(ws: Workspace) -> None:
     bullets = [line for line in new.split("Unreleased")[1].splitlines() if line.startswith(("* ", "- "))]
     assert bullets, "the section Unreleased has no bullet"
     assert "Tag" in new, f"the section Unreleased does not name Tag: {bullets}"
-    ws.tests(TESTS, own=[TESTS]).require(passed_at_least=200)
+    ws.tests(f"{TESTS}::TestTag", f"{TESTS}::TestParseTag", own=[TESTS]).require(passed_at_least=20)

@@ -1,4 +1,4 @@
-"""List benchmark runs: python bench/report.py bench/runs.json"""
+"""List timed runs: python bench/report.py bench/runs.json"""
 
 import json
 import sys
@@ -16,6 +16,8 @@ class Run:
 def load(path: str) -> list[Run]:
     with open(path, encoding="utf-8") as file:
         return [Run(**entry) for entry in json.load(file)]
+
+
 def main() -> None:
     for run in load(sys.argv[1]):
         print(f"{run.name:30} {run.rounds:8} {run.seconds:10.3f}")

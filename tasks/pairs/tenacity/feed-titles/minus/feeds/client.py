@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+
 # Fetches a path below the feed and gives the decoded JSON; raises ConnectionError where the line or the server fails.
 Transport = Callable[[str], dict[str, Any]]
 
@@ -9,6 +10,7 @@ Transport = Callable[[str], dict[str, Any]]
 class FeedClient:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+
     def page(self, number: int) -> dict[str, Any]:
         """Return one page: ``{"items": [{"title": ..., "id": ...}, ...]}``."""
         return self._transport(f"/pages/{number}")

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
 # Fetches a path below the feed and gives the decoded JSON; raises ConnectionError where the line or the server fails.
 Transport = Callable[[str], dict[str, Any]]
 
@@ -11,6 +12,7 @@ Transport = Callable[[str], dict[str, Any]]
 class FeedClient:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
+
     @retry(
         retry=retry_if_exception_type(ConnectionError),
         wait=wait_random_exponential(max=30),
