@@ -188,6 +188,7 @@ class Rollouts:
             recorder=Recorder(info),
             deadline=time.monotonic() + 60,
             choice=AgentChoice(name="codex", harness="codex"),
+            private=folder,
         )
         self.calls = ToolCalls(self.context.recorder)
         self.transcript = Transcript(self.folder, self.context, self.calls)
@@ -336,3 +337,25 @@ def test_without_a_transcript_there_is_no_result(rollouts: Rollouts) -> None:
     rollouts.transcript.read(THREAD)
     with pytest.raises(ValueError, match="no transcript"):
         rollouts.transcript.subagents()
+
+
+def test_a_link_in_its_place_leads_nowhere(rollouts: Rollouts, tmp_path: Path) -> None:
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    outside.mkdir()
+    name = f"rollout-2026-11-30T11-56-31-{THREAD}.jsonl"
+    (outside / name).write_text(json.dumps(said("A secret of the host.")) + "\n")
+    (rollouts.folder / name).symlink_to(outside / name)
+    with pytest.raises(ValueError, match="without following links"):
+        rollouts.transcript.read(THREAD)
+    (rollouts.folder / name).unlink()
+    rollouts.add(said("One."))
+    rollouts.read()
+    rollouts.folder.rename(tmp_path / "away")
+    rollouts.folder.symlink_to(outside)
+    with pytest.raises(ValueError, match="is a link"):
+        rollouts.transcript.subagents()
+    with pytest.raises(ValueError, match="without following links"):
+        rollouts.transcript.read(THREAD)
+    found = rollouts.context.recorder.trajectory()
+    assert found is not None
+    assert "secret" not in found.model_dump_json()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_paranoia.agents.base import AgentContext, UserMessage
+from pytest_paranoia.agents.cli import foreign
 from pytest_paranoia.agents.cli.base import ToolCalls
 from pytest_paranoia.schema.trajectory import ToolCall
 
@@ -65,17 +66,20 @@ class Transcript:
 
     def read(self, thread: str) -> None:
         """Take what was added to the transcript of *thread*."""
-        if self._main is None:
+        if self._main is None and not self._folder.is_symlink():
             found = sorted(self._folder.rglob(f"rollout-*-{thread}.jsonl"))
             if not found:
                 return
             self._main = _Thread(found[0], self._context, self._calls)
-        self._main.read()
+        if self._main is not None:
+            self._main.read()
 
     def subagents(self) -> None:
         """Take the transcripts of subagents, each under the call that started it."""
         if self._main is None:
             raise ValueError(f"there is no transcript of the thread below {self._folder.name}")
+        if self._folder.is_symlink():
+            raise ValueError(f"{self._folder.name} is a link")
         for path in sorted(self._folder.rglob("rollout-*.jsonl")):
             if path == self._main.path:
                 continue
@@ -115,7 +119,12 @@ class _Thread:
 
     def read(self) -> None:
         """Take the whole lines that were added. Raises ValueError for one that cannot be read, after all others."""
-        with self.path.open("rb") as stream:
+        private = self._context.private
+        assert private is not None
+        # The folder is open to the agent: a link in the file's place must not lead out of it.
+        with foreign.opened(private, self.path.relative_to(private).as_posix()) as stream:
+            if stream is None:
+                raise ValueError(f"{self.path.name} is gone")
             stream.seek(self._at)
             data = stream.read()
         whole = data.rfind(b"\n") + 1
