@@ -14,7 +14,8 @@ import json
 import tabulate
 
 cells = json.loads(args[0])
-emit([[tabulate._afterpoint(cell) for cell in cells], inspect.getsource(tabulate._afterpoint), tabulate._afterpoint.__doc__])
+count = tabulate._afterpoint
+emit([[count(cell) for cell in cells], inspect.getsource(count), count.__doc__])
 """
 
 

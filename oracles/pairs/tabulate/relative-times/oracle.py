@@ -1,5 +1,5 @@
 # pytest-paranoia canary 55f8d543-fd49-4ef1-8caa-5f992816e455: evaluator only, keep out of training data
-"""Done when `relative` gives name, time and ratio, fastest first, and the benchmark prints with it what it printed before."""
+"""Done when `relative` gives name, time and ratio, fastest first, and the benchmark prints what it returns."""
 
 import json
 import random
@@ -33,10 +33,9 @@ emit([out.getvalue(), "relative" in vars(benchmark)])
 
 
 def check(ws: Workspace) -> None:
-    cases = []
-    for _ in range(3):
-        cases.append([[secrets.token_hex(3), random.randint(1, 2**20) / 64] for _ in range(5)])
-    cases.append([["alone", 2.5]])
+    cases: list[list[tuple[str, float]]]
+    cases = [[(secrets.token_hex(3), random.randint(1, 2**20) / 64) for _ in range(5)] for _ in range(3)]
+    cases.append([("alone", 2.5)])
     seen = ws.python(PROBE, json.dumps(cases))
     for pairs, found in zip(cases, seen, strict=True):
         shortest = min(time for _, time in pairs)
