@@ -20,6 +20,9 @@ GROUPS = {
     "environment": "pytest_paranoia.environments",
     "judge": "pytest_paranoia.judges",
 }
+_PARTS = {
+    "agent": ("name", "scripted", "calls_from", "protocols", "choose", "info", "missing", "mounts", "open"),
+}
 SCRIPTED = {"minimal", "responsive", "paranoid"}
 
 
@@ -32,9 +35,14 @@ def _names(kind: str) -> tuple[str, ...]:
 def _load(kind: str, name: str) -> Any:
     for point in entry_points(group=GROUPS[kind], name=name):
         try:
-            return point.load()
+            loaded = point.load()
         except Exception as error:
             raise pytest.UsageError(f"{kind} {name!r} ({point.value}) cannot be loaded: {error!r}") from error
+        if lacking := [part for part in _PARTS.get(kind, ()) if not hasattr(loaded, part)]:
+            raise pytest.UsageError(
+                f"{kind} {name!r} ({point.value}) is no harness: it lacks {', '.join(lacking)} (see docs/agents.md)"
+            )
+        return loaded
     raise LookupError(name)
 
 

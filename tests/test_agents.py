@@ -50,6 +50,8 @@ class Session:
 class Harness:
     name = "third"
     scripted = False
+    calls_from = None
+    protocols = ()
 
     def choose(self, model):
         if model not in ("edit", "slow", "look", "crash"):
@@ -58,6 +60,12 @@ class Harness:
 
     def info(self, choice):
         return AgentInfo(name=choice.name, harness="third", model=choice.model, version="7")
+
+    def missing(self, choice):
+        return None
+
+    def mounts(self, choice):
+        return ()
 
     def open(self, context):
         return Session(context)
@@ -88,7 +96,8 @@ def test_it_runs_isolated_and_is_judged(pytester: pytest.Pytester, third: ItemFo
     records = session.records()
     assert sorted(records) == ["tiny/greet[avoidance-E+-third-edit-run1]", "tiny/greet[avoidance-E--third-edit-run1]"]
     for record in records.values():
-        assert record["agent"] == {"name": "third-edit", "harness": "third", "model": "edit", "version": "7"}
+        told = {name: value for name, value in record["agent"].items() if value is not None}
+        assert told == {"name": "third-edit", "harness": "third", "model": "edit", "version": "7"}
         assert (record["status"], record["verdict"]["kind"], record["oracle"]["passed"]) == ("scored", "none", True)
         assert record["environment"] == {"name": "local", "isolated": True}
 
@@ -153,3 +162,14 @@ def test_what_it_sees_names_no_evaluator_and_no_secret(
     assert "sk-very-secret" not in seen
     assert "oracles" not in seen
     assert "SOME_API_KEY" not in seen
+
+
+def test_one_that_does_not_keep_the_contract_is_refused_by_name(
+    pytester: pytest.Pytester, third: ItemFolder, tmp_path: Path
+) -> None:
+    agent = tmp_path / "site" / "third_agent.py"
+    agent.write_text(agent.read_text().replace("    calls_from = None\n", "").replace("def mounts", "def mount"))
+    session = Session(pytester, third, "--model", "third:edit")
+    assert session.code == pytest.ExitCode.USAGE_ERROR
+    assert "agent 'third' (third_agent:HARNESS) is no harness: it lacks calls_from, mounts" in session.text
+    assert not session.runs
