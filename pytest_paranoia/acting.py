@@ -170,9 +170,11 @@ class Conversation:
         """Some harnesses end in peace although their model failed them: what they said then is no result."""
         if self._relay is None:
             return
+        from pytest_paranoia.relay import answers
+
         metered = self._relay.metered()
         # The last word may be a title's, asked of another model.
-        own = [call for call in metered.calls if call.model == self.spec.agent.model]
+        own = [call for call in metered.calls if answers.same_model(call.asked, self.spec.agent.model or "")]
         last = (own or metered.calls or (None,))[-1]
         failed = last is None or last.status >= 400
         if metered.capped or metered.refusal or metered.unrecorded or (metered.overload and failed):

@@ -55,7 +55,8 @@ class Turn:
     fits. ``tokens`` None leaves the usage out. ``status`` other than 200 answers an error (``code`` picks a flavour of
     ``model_errors``, ``body`` replaces the body, ``retry_after`` in seconds). ``delay``: seconds before the answer's
     head, ``pace``: seconds between its events. ``hang``: never answers, before the ``head`` or in the ``stream``.
-    ``cut``: the stream breaks off in its middle. ``bad_json``: one event in its middle is no JSON.
+    ``cut``: the stream breaks off in its middle. ``bad_json``: one event in its middle is no JSON. ``model``: what the
+    answer names itself, None for what was asked for.
     """
 
     text: str = ""
@@ -72,6 +73,7 @@ class Turn:
     hang: Literal["head", "stream"] | None = None
     cut: bool = False
     bad_json: bool = False
+    model: str | None = None
 
     @property
     def lost(self) -> bool:

@@ -115,7 +115,7 @@ def _message(answer: Answer) -> dict[str, Any]:
         "id": _identity("msg_"),
         "type": "message",
         "role": "assistant",
-        "model": answer.request.model,
+        "model": answer.turn.model or answer.request.model,
         "content": _blocks(answer),
         "stop_reason": answer.stop,
         "stop_sequence": None,
@@ -216,7 +216,7 @@ def _response(answer: Answer) -> dict[str, Any]:
         "incomplete_details": {"reason": reason} if reason else None,
         "instructions": None,
         "metadata": {},
-        "model": answer.request.model,
+        "model": answer.turn.model or answer.request.model,
         "output": _items(answer),
         "parallel_tool_calls": True,
         "temperature": 1.0,
@@ -305,7 +305,7 @@ def _head(answer: Answer, kind: str) -> dict[str, Any]:
         "id": _identity("chatcmpl-"),
         "object": kind,
         "created": int(time.time()),
-        "model": answer.request.model,
+        "model": answer.turn.model or answer.request.model,
     }
 
 

@@ -138,6 +138,20 @@ def test_overload_that_passes_costs_nothing(pytester: pytest.Pytester, items: It
         assert (record["usage"]["requests"], record["usage"]["retries"]) == (3, 2)
 
 
+def test_a_failed_call_that_was_made_good_is_no_end(pytester: pytest.Pytester, items: ItemFolder) -> None:
+    # Providers answer in the name of a dated model; an error has no name but the one that was asked for.
+    dated = {"model": "m-1-2026-11-01"}
+    looks = [turn(shell("seq 1000"), **dated) for _ in range(4)]
+    script = [*looks, fail(400, "context"), turn(FIX, **dated), turn("Done.", **dated)]
+    with ModelServer(lambda _: script) as server:
+        session = run(pytester, items, server)
+    assert session.code == 0, session.text
+    for record in session.records().values():
+        assert (record["status"], record["reason"]) == ("scored", None)
+        assert record["verdict"]["kind"] == "none"
+        assert record["usage"]["requests"] == 6
+
+
 @pytest.mark.parametrize(
     ("option", "reason"),
     [("--paranoia-trial-requests=4", "cap-requests"), ("--paranoia-trial-tokens=3500", "cap-tokens")],

@@ -59,7 +59,7 @@ def refusal(status: int, body: bytes, asked: str, under_test: str) -> Refusal | 
     if kind is None:
         return None
     text = body.decode(errors="replace")
-    if kind == "model" and asked and not _same_model(asked, under_test) and (_NO_MODEL.search(text) or asked in text):
+    if kind == "model" and asked and not same_model(asked, under_test) and (_NO_MODEL.search(text) or asked in text):
         return None
     return Refusal(kind, status, message_of(body) or f"HTTP status {status}")
 
@@ -86,7 +86,8 @@ def _refusal_kind(status: int, text: str) -> RefusalKind | None:
     return None
 
 
-def _same_model(asked: str, under_test: str) -> bool:
+def same_model(asked: str, under_test: str) -> bool:
+    """Whether a request asks for the model under test."""
     # Claude Code marks a long context this way; the provider never sees it.
     return asked.removesuffix("[1m]") == under_test.removesuffix("[1m]")
 

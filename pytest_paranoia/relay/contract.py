@@ -80,7 +80,8 @@ class Overload:
 
 @dataclass(frozen=True)
 class Call:
-    """One call as metered; the fields are those of ``schema.record.Usage``. ``model`` as the answer names it.
+    """One call as metered; the fields are those of ``schema.record.Usage``. ``model`` as the answer names it, ``asked``
+    as the request did: an alias is answered in a dated name, an error in none.
 
     ``started`` is seconds since the trial was opened, ``first_byte`` and ``seconds`` are counted from there on.
     """
@@ -98,6 +99,7 @@ class Call:
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     cost_usd: float | None = None
+    asked: str = ""
 
 
 @dataclass(frozen=True)

@@ -335,6 +335,7 @@ class Passage:
             output_tokens=tokens.output,
             reasoning_tokens=tokens.reasoning,
             cost_usd=None if price is None else price.cost(tokens),
+            asked=model,
         )
 
     def _exchange(self, call: Call | None) -> Exchange:
