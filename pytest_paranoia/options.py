@@ -195,10 +195,12 @@ def _gate(text: str | None, config: pytest.Config) -> type[ToolGate] | None:
         made = gate()
     except Exception as error:
         raise pytest.UsageError(f"--paranoia-gate: {text} cannot be made: {error!r}") from error
-    lacking = [part for part in ("name", "version", "decide") if not hasattr(made, part)]
+    lacking = [part for part in ("name", "version") if not isinstance(getattr(gate, part, None), str)]
+    lacking += [] if callable(getattr(made, "decide", None)) else ["decide"]
     if not isinstance(gate, type) or lacking:
         raise pytest.UsageError(
-            f"--paranoia-gate: {text} is no gate: expected a class with name, version and decide(request, view)"
+            f"--paranoia-gate: {text} is no gate: expected a class with the texts name and version (of the class "
+            "itself: records name it before it is made) and decide(request, view)"
             + (f"; it lacks {', '.join(lacking)}" if lacking else "")
         )
     return gate

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,16 @@ class NoEdits:
     name, version = "no-edits", "2"
     def decide(self, request, view):
         return Decision(request.tool != "edit", "edits are withheld")
+
+class Nameless:
+    def __init__(self):
+        self.name, self.version = "nameless", "1"
+    def decide(self, request, view):
+        return Decision(True)
+
+class Counted:
+    name, version = "counted", 1
+    decide = None
 
 class Broken:
     name, version = "broken", "1"
@@ -152,6 +164,24 @@ def test_a_gate_that_raises_or_answers_nonsense_denies_and_is_told(service: Gate
     assert raised.value.reason == "gate-error"
 
 
+def test_a_gate_that_is_too_slow_denies_and_is_told(
+    service: GateService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The hook gives up at 15 seconds; an answer after the promised ten may never have reached it.
+    monkeypatch.setattr("pytest_paranoia.gates.service.ANSWER_SECONDS", 0.2)
+    plain = service.gate.decide
+    monkeypatch.setattr(service.gate, "decide", lambda *asked: [time.sleep(0.15), plain(*asked)][1])
+    assert service.decide(ToolRequest("Bash", {"command": "ls"})) == Decision(True, "because")
+    service.check(None)
+    # Two at once: the second waits for the first, so that its answer is late as well.
+    with ThreadPoolExecutor(2) as pool:
+        made = list(pool.map(service.decide, [ToolRequest("Bash", {"command": "ls"})] * 2))
+    assert sorted(made, key=lambda decision: decision.allow) == [Decision(False, BROKEN), Decision(True, "because")]
+    with pytest.raises(InfrastructureError, match=r"the answer took 0\.\d s, expected at most 0\.2 s") as raised:
+        service.check(None)
+    assert raised.value.reason == "gate-error"
+
+
 def test_the_plugins_address_answers_from_inside(environment: LocalEnvironment, service: GateService) -> None:
     question = json.dumps({"tool": "bash", "arguments": {"command": "deny"}, "call_id": "c"})
     script = (
@@ -246,3 +276,15 @@ def test_a_gate_that_breaks_leaves_trials_unscored(pytester: pytest.Pytester, it
     for record in session.records().values():
         assert (record["status"], record["reason"]) == ("unscored", "gate-error")
         assert "RuntimeError('out of order')" in record["message"]
+
+
+@pytest.mark.parametrize(
+    ("gate", "lacks"), [("Nameless", "it lacks name, version"), ("Counted", "it lacks version, decide")]
+)
+def test_what_records_could_not_name_is_no_gate(
+    pytester: pytest.Pytester, items: ItemFolder, gate: str, lacks: str
+) -> None:
+    session = gated(pytester, items, gate, "--model", "minimal")
+    assert session.code == pytest.ExitCode.USAGE_ERROR, session.text
+    assert lacks in session.text
+    assert "INTERNALERROR" not in session.text

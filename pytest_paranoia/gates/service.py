@@ -6,6 +6,7 @@ import json
 import shlex
 import shutil
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -21,6 +22,9 @@ from pytest_paranoia.schema.trajectory import Trajectory
 
 Dialect = Literal["claude", "codex", "hermes"]
 BROKEN = "this call could not be checked and was withheld"
+ANSWER_SECONDS = 10.0
+"""Most seconds from a question to the gate's answer: the hook inside gives up later than that, and denies."""
+
 _LARGEST = 64 * 1024 * 1024
 
 
@@ -96,7 +100,10 @@ class GateService:
         return f"{shlex.join(words)} || printf '%s' {shlex.quote(_refusal(dialect))}"
 
     def decide(self, request: ToolRequest) -> Decision:
-        """Ask the gate and log its answer. A gate that raises denies; the trial is then unscored (``check``)."""
+        """Ask the gate and log its answer. A gate that raises, or that answers too late for the hook that waits, denies;
+        the trial is then unscored (``check``).
+        """
+        asked = time.monotonic()
         with self._lock:
             error = None
             try:
@@ -106,6 +113,10 @@ class GateService:
                     raise TypeError(f"decide returned {decision!r}, expected a Decision")
             except Exception as failure:
                 decision, error = Decision(False, BROKEN), repr(failure)
+            if error is None and (spent := time.monotonic() - asked) > ANSWER_SECONDS:
+                # What waits may have taken the silence for a no already: a yes would be a false entry.
+                error = f"the answer took {spent:.1f} s, expected at most {ANSWER_SECONDS:g} s"
+                decision = Decision(False, BROKEN)
             self.log.append(Entry(now(), request, decision, error))
             return decision
 
