@@ -212,7 +212,9 @@ class Conversation:
     @property
     def intervention(self) -> InterventionInfo | None:
         """What was added to the agent, None where nothing was."""
-        instructions, gate = self.conduct.instructions, self._gate
+        # A script reads none: a record that named them would count its trial as one with instructions.
+        instructions = None if self.harness.scripted else self.conduct.instructions
+        gate = self._gate
         if instructions is None and self.conduct.gate is None:
             return None
         log = gate.log if gate is not None else []

@@ -71,6 +71,7 @@ class Settings:
         return {
             "items": [str(root.label) for root in self.roots],
             "agents": [agent.name for agent in self.agents],
+            "agent_settings": {agent.name: found for agent in self.agents if (found := agent.settings())},
             "instructions": self.instructions.sha256 if self.instructions else None,
             "gate": f"{self.gate.name} {self.gate.version}" if self.gate else None,
             "trial_caps": asdict(self.caps),
@@ -100,11 +101,13 @@ def parse(config: pytest.Config) -> Settings:
         raise pytest.UsageError(f"--paranoia-runs: {runs} given, expected a whole number of at least 1")
     reports = config.invocation_params.dir / (option("paranoia_reports") or "reports")
     agents = _agents(option, config)
+    instructions = _instructions(option("paranoia_instructions"), config, agents)
+    replaying.refuse_other_instructions(agents, instructions.sha256 if instructions else None)
     return Settings(
         validate=validate,
         roots=_roots(option("paranoia_items"), config),
         agents=agents,
-        instructions=_instructions(option("paranoia_instructions"), config, agents),
+        instructions=instructions,
         gate=_gate(option("paranoia_gate"), config),
         caps=Caps(
             requests=_above_zero(option, "trial-requests"),

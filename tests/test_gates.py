@@ -164,9 +164,7 @@ def test_a_gate_that_raises_or_answers_nonsense_denies_and_is_told(service: Gate
     assert raised.value.reason == "gate-error"
 
 
-def test_a_gate_that_is_too_slow_denies_and_is_told(
-    service: GateService, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gate_that_is_too_slow_denies_and_is_told(service: GateService, monkeypatch: pytest.MonkeyPatch) -> None:
     # The hook gives up at 15 seconds; an answer after the promised ten may never have reached it.
     monkeypatch.setattr("pytest_paranoia.gates.service.ANSWER_SECONDS", 0.2)
     plain = service.gate.decide

@@ -306,6 +306,45 @@ def test_a_run_is_replayed_without_the_provider(pytester: pytest.Pytester, items
         assert after[key]["usage"]["input_tokens"] == record["usage"]["input_tokens"]
 
 
+def test_a_resumed_run_keeps_its_limits_and_its_provider(pytester: pytest.Pytester, items: ItemFolder) -> None:
+    with ModelServer(lambda _: WORK) as server:
+        first = run(pytester, items, server, "--paranoia-run=first", "--paranoia-max-turns=9", "-k", "Eplus")
+        assert first.code == 0, first.text
+        manifest = json.loads((first.run / "run.json").read_text())
+        assert manifest["options"]["agent_settings"] == {"m": {"max_turns": 9}}
+        more = run(pytester, items, server, "--paranoia-resume=first", "--paranoia-max-turns=10")
+        same = run(pytester, items, server, "--paranoia-resume=first", "--paranoia-max-turns=9")
+    assert more.code == pytest.ExitCode.USAGE_ERROR
+    assert "first was made with m max_turns=9, this session has max_turns=10; a run mixes no two" in more.text
+    assert same.code == 0, same.text
+    # The recorded answers of one run are no trials of another, although agent and provider are called the same.
+    mixed = Session(pytester, items, "--model", "replay:first", "--paranoia-resume=first")
+    assert mixed.code == pytest.ExitCode.USAGE_ERROR
+    assert "first was made with m max_turns=9, this session has max_turns=9 replay=first" in mixed.text
+
+
+def test_answers_are_replayed_under_the_instructions_they_were_given_under(
+    pytester: pytest.Pytester, items: ItemFolder
+) -> None:
+    pytester.path.joinpath("rules.md").write_text("Keep it small.")
+    with ModelServer(lambda _: WORK) as server:
+        first = run(
+            pytester, items, server, "--paranoia-run=first", "--paranoia-instructions=rules.md", "--model=minimal"
+        )
+    assert first.code == 0, first.text
+    named = {record["agent"]["name"]: record["intervention"] for record in first.records().values()}
+    assert named["minimal"] is None  # a script reads nothing
+    assert named["m"]["name"] == "rules.md"
+    other = Session(pytester, items, "--model", "replay:first", "--paranoia-run=other")
+    assert other.code == pytest.ExitCode.USAGE_ERROR
+    assert "--model: replay:first: its answers were recorded with instructions " in other.text
+    assert "this session has none; give the same --paranoia-instructions" in other.text
+    again = Session(
+        pytester, items, "--model", "replay:first", "--paranoia-run=again", "--paranoia-instructions=rules.md"
+    )
+    assert again.code == 0, again.text
+
+
 def test_a_replay_that_asks_for_more_is_unscored(pytester: pytest.Pytester, items: ItemFolder) -> None:
     with ModelServer(lambda _: WORK) as server:
         first = run(pytester, items, server, "--paranoia-run=first", "-k", "Eplus")

@@ -50,6 +50,15 @@ class AgentChoice:
     replay: Path | None = None
     version: str | None = None
 
+    def settings(self) -> dict[str, str | int]:
+        """What else decides how the agent runs and is not in ``AgentInfo``; what is not set is left out."""
+        found = {
+            "max_output": self.max_output,
+            "max_turns": self.max_turns,
+            "replay": self.replay.name if self.replay else None,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
 
 @dataclass(frozen=True)
 class UserMessage:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from pytest_paranoia import registry, resuming
@@ -42,7 +44,11 @@ def agents(name: str, config: pytest.Config) -> list[AgentChoice]:
                 provider=provider,
                 effort=agent.effort,
                 context=agent.context,
+                max_output=_number(run, agent.name, "max_output"),
+                max_turns=_number(run, agent.name, "max_turns"),
                 replay=run.path.resolve(),
+                # Another version asks other things than what the recording answers.
+                version=agent.version,
             )
         )
     if not found:
@@ -52,6 +58,25 @@ def agents(name: str, config: pytest.Config) -> list[AgentChoice]:
             "name them with --model instead, they need no recording"
         )
     return found
+
+
+def refuse_other_instructions(agents: Sequence[AgentChoice], sha256: str | None) -> None:
+    """Answers recorded under other instructions would be told as those under *sha256*: raise ``pytest.UsageError``."""
+    for path in dict.fromkeys(agent.replay for agent in agents if agent.replay is not None):
+        then = RunDirectory.open(path).manifest.options.get("instructions")
+        if then != sha256:
+            raise pytest.UsageError(
+                f"--model: replay:{path.name}: its answers were recorded with instructions {then or 'none'}, this "
+                f"session has {sha256 or 'none'}; give the same --paranoia-instructions"
+            )
+
+
+def _number(run: RunDirectory, agent: str, name: str) -> int | None:
+    """Return a number of ``AgentChoice.settings`` as *run* had it; runs of earlier versions do not tell."""
+    listed = run.manifest.options.get("agent_settings")
+    settings = listed.get(agent) if isinstance(listed, dict) else None
+    number = settings.get(name) if isinstance(settings, dict) else None
+    return number if isinstance(number, int) else None
 
 
 def _spoken(run: RunDirectory, agent: str) -> tuple[Protocol, ...]:

@@ -100,8 +100,8 @@ class GateService:
         return f"{shlex.join(words)} || printf '%s' {shlex.quote(_refusal(dialect))}"
 
     def decide(self, request: ToolRequest) -> Decision:
-        """Ask the gate and log its answer. A gate that raises, or that answers too late for the hook that waits, denies;
-        the trial is then unscored (``check``).
+        """Ask the gate and log its answer. A gate that raises, or that answers too late for the hook that waits,
+        denies; the trial is then unscored (``check``).
         """
         asked = time.monotonic()
         with self._lock:
