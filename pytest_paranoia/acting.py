@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lzma
 import socket
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 PRIVATE_TARGET = "/var/lib/agent"
 STOPPING = {"provider-key", "provider-model", "provider-quota", "cap-run-cost"}
 """Reasons after which no other trial of the run can be scored either."""
+
+SETTLE_SECONDS = 3.0
+"""How long a message's end may be known before its last call is in the relay's account."""
 
 WIRE, WIRE_ARCHIVE = "wire.jsonl", "wire.jsonl.xz"
 
@@ -145,12 +149,13 @@ class Conversation:
     def say(self, message: UserMessage) -> None:
         """Let the agent work on one user message. Raises InfrastructureError with the first cause that is known."""
         assert self._session is not None
+        before = len(self._relay.metered().calls) if self._relay is not None else 0
         self.recorder.user(message)
         try:
             self._session.message(message)
         except InfrastructureError as error:
             raise self._explained(error) from error
-        self._refuse_failed()
+        self._refuse_failed(before)
 
     def _explained(self, error: InfrastructureError) -> InfrastructureError:
         """A harness only sees that its model did not answer; the relay knows why."""
@@ -166,13 +171,16 @@ class Conversation:
             return None
         return _cause(Metered(capped=totals.capped, refusal=totals.refusal), "in another trial of this run")
 
-    def _refuse_failed(self) -> None:
-        """Some harnesses end in peace although their model failed them: what they said then is no result."""
+    def _refuse_failed(self, before: int) -> None:
+        """Some harnesses end in peace although their model failed them: what they said then is no result.
+
+        *before* is how many calls there were when the message was sent.
+        """
         if self._relay is None:
             return
         from pytest_paranoia.relay import answers
 
-        metered = self._relay.metered()
+        metered = self._told(self._relay, before)
         # The last word may be a title's, asked of another model.
         own = [call for call in metered.calls if answers.same_model(call.asked, self.spec.agent.model or "")]
         last = (own or metered.calls or (None,))[-1]
@@ -181,12 +189,23 @@ class Conversation:
             cause = _cause(metered, "the harness went on")
             assert cause is not None
             raise cause
-        if last is None:
-            said = f"{self.harness.name} ended without asking the model anything"
+        if len(metered.calls) == before:
+            said = f"{self.harness.name} ended its turn without asking the model anything"
             raise self._stopped() or InfrastructureError("harness-failed", said)
         if failed:
             said = f"the provider answered {last.status} to the last model call"
             raise self._stopped() or InfrastructureError("model-refused", said)
+
+    @staticmethod
+    def _told(relay: RelayTrial, before: int) -> Metered:
+        """Return the account once it has a call of this message: a client may have its answer's end before us."""
+        latest = time.monotonic() + SETTLE_SECONDS
+        while True:
+            metered = relay.metered()
+            known = metered.capped or metered.refusal or metered.unrecorded or len(metered.calls) > before
+            if known or time.monotonic() >= latest:
+                return metered
+            time.sleep(0.05)
 
     def close(self) -> None:
         """End the session, the gate and the way to the model; more than once does nothing."""

@@ -20,7 +20,7 @@ from pytest_paranoia.environments.local import LocalEnvironment
 from pytest_paranoia.errors import InfrastructureError
 from pytest_paranoia.gates.base import Decision, GateView, ToolRequest
 from pytest_paranoia.gates.service import BROKEN, GateService
-from pytest_paranoia.schema.trajectory import Trajectory
+from pytest_paranoia.schema.trajectory import Observation, ObservationResult, Trajectory
 from requirements import require
 
 PYTHON = bubblewrap.interpreter()
@@ -227,6 +227,34 @@ def test_calls_that_nobody_asked_about_are_found(service: GateService) -> None:
         InfrastructureError, match=r"1 tool calls ran without asking gate 'asked': Write \(d\)"
     ) as raised:
         service.check(run_of(("d", "Write")))
+    assert raised.value.reason == "gate-hole"
+
+
+@pytest.mark.parametrize(
+    ("facts", "ran"), [({"exit_code": 0}, True), (None, True), ({"denied": True}, False), ({"is_error": True}, False)]
+)
+def test_a_withheld_call_that_ran_all_the_same_is_found(service: GateService, facts: Any, ran: bool) -> None:
+    # What a harness makes of a denial whose form it no longer understands.
+    service.decide(ToolRequest("Bash", {"command": "deny"}, "a"))
+    service.decide(ToolRequest("Bash", {"command": "ls"}, "b"))
+    trajectory = run_of(("a", "Bash"), ("b", "Bash"), ("c", "Bash"))
+    service.decide(ToolRequest("Bash", {"command": "deny"}, "c"))  # without a result: it may not have run
+    results = [
+        ObservationResult(source_call_id="a", content="gone", extra=facts),
+        ObservationResult(source_call_id="b", content="src", extra={"exit_code": 0}),
+    ]
+    trajectory.steps[0].observation = Observation(results=results)
+    outer = run_of(("d", "Task"), children=[trajectory])
+    service.decide(ToolRequest("Task", {}, "d"))
+    for looked in (trajectory, outer):
+        assert service.ignored(looked) == (["Bash (a)"] if ran else [])
+    if not ran:
+        service.check(outer)
+        return
+    with pytest.raises(
+        InfrastructureError, match=r"1 tool calls that gate 'asked' withheld ran .*: Bash \(a\)"
+    ) as raised:
+        service.check(outer)
     assert raised.value.reason == "gate-hole"
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from model_references import ReferenceScripts
 from model_script import Tokens, edit, fail, hang, say, shell, turn
 from model_server import ModelServer
 from sessions import Session
@@ -304,6 +305,36 @@ def test_a_run_is_replayed_without_the_provider(pytester: pytest.Pytester, items
                 part.pop("seconds", None)
             assert left == right, name
         assert after[key]["usage"]["input_tokens"] == record["usage"]["input_tokens"]
+
+
+LAZY = """
+from pytest_paranoia.agents.chat.session import ChatSession
+
+plain = ChatSession.message
+
+def message(self, message):
+    if message.role in {roles}:
+        plain(self, message)
+    else:
+        self._context.recorder.reply("Nothing to add.")
+
+ChatSession.message = message
+"""
+
+
+@pytest.mark.parametrize("roles", [["work"], []])
+def test_a_message_that_reached_no_model_is_unscored(
+    pytester: pytest.Pytester, items: ItemFolder, roles: list[str]
+) -> None:
+    items.scenario("coding/retries", self_built=True)
+    pytester.path.joinpath("lazy.py").write_text(LAZY.format(roles=roles))
+    pytester.syspathinsert()
+    with ModelServer(ReferenceScripts(items.folder)) as server:
+        session = Session(pytester, items, "-p", "lazy", "--model", f"chat:ref-minimal@{server.url}/v1")
+    [record] = session.records().values()
+    assert (record["status"], record["reason"]) == ("unscored", "harness-failed")
+    assert "chat ended its turn without asking the model anything" in record["message"]
+    assert bool(record["usage"]["requests"]) == bool(roles)
 
 
 def test_a_resumed_run_keeps_its_limits_and_its_provider(pytester: pytest.Pytester, items: ItemFolder) -> None:

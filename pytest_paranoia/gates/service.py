@@ -18,7 +18,7 @@ from pytest_paranoia.agents.base import now
 from pytest_paranoia.environments.base import Environment
 from pytest_paranoia.errors import InfrastructureError
 from pytest_paranoia.gates.base import Decision, Gate, GateView, ToolRequest
-from pytest_paranoia.schema.trajectory import Trajectory
+from pytest_paranoia.schema.trajectory import ObservationResult, Trajectory
 
 Dialect = Literal["claude", "codex", "hermes"]
 BROKEN = "this call could not be checked and was withheld"
@@ -121,7 +121,9 @@ class GateService:
             return decision
 
     def check(self, trajectory: Trajectory | None) -> None:
-        """Raise InfrastructureError where the gate broke (``gate-error``) or a call ran unasked (``gate-hole``)."""
+        """Raise InfrastructureError where the gate broke (``gate-error``), or a call ran unasked or in spite of a
+        denial (``gate-hole``).
+        """
         broken = [entry for entry in self.log if entry.error]
         if broken:
             first = broken[0]
@@ -133,6 +135,29 @@ class GateService:
                 "gate-hole",
                 f"{len(unseen)} tool calls ran without asking gate {self.gate.name!r}: {', '.join(unseen[:5])}",
             )
+
+        if trajectory is not None and (ran := self.ignored(trajectory)):
+            raise InfrastructureError(
+                "gate-hole",
+                f"{len(ran)} tool calls that gate {self.gate.name!r} withheld ran all the same: {', '.join(ran[:5])}",
+            )
+
+    def ignored(self, trajectory: Trajectory) -> list[str]:
+        """Return the tool calls of *trajectory* that were withheld and have a result that does not say so: a harness
+        that does not understand a denial takes it for a yes. Only calls whose id the harness told the gate are known.
+        """
+        answers: dict[str, bool] = {}
+        for entry in self.log:
+            if identity := entry.request.call_id:
+                answers[identity] = answers.get(identity, False) or entry.decision.allow
+        results = {result.source_call_id: result.extra or {} for result in _results(trajectory)}
+        return [
+            f"{tool} ({identity})"
+            for identity, tool, _ in _calls(trajectory)
+            if answers.get(identity) is False
+            and (facts := results.get(identity)) is not None
+            and not (facts.get("denied") or facts.get("is_error") or facts.get("unfinished"))
+        ]
 
     def holes(self, trajectory: Trajectory) -> list[str]:
         """Return the tool calls of *trajectory*, subagents included, that the log does not account for.
@@ -176,6 +201,13 @@ def _calls(trajectory: Trajectory) -> Iterator[tuple[str, str, list[str] | None]
             yield call.tool_call_id, call.function_name, (call.extra or {}).get("gate")
     for child in trajectory.subagent_trajectories or ():
         yield from _calls(child)
+
+
+def _results(trajectory: Trajectory) -> Iterator[ObservationResult]:
+    for step in trajectory.steps:
+        yield from step.observation.results if step.observation else ()
+    for child in trajectory.subagent_trajectories or ():
+        yield from _results(child)
 
 
 def _handler(service: GateService) -> type[BaseHTTPRequestHandler]:
