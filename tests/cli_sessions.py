@@ -104,6 +104,11 @@ class Run:
         self._session.message(message)
         return self.trajectory
 
+    def stop(self) -> None:
+        """End the conversation."""
+        if self._session is not None:
+            self._session.close()
+
     @property
     def trajectory(self) -> Trajectory:
         """What is recorded; also as the record keeps it."""
@@ -179,6 +184,7 @@ class Bench:
             instructions=instructions,
         )
         run = Run(self.harness, context, environment, server, scratch, workspace)
+        self.running.append(run)
         if gate is not None:
             run.gate = context.gate = GateService(
                 gate, environment, private, context.python, context.recorder.trajectory

@@ -101,6 +101,22 @@ def test_two_messages_in_one_conversation(chat: Any, protocol: Protocol) -> None
     assert run.context.limits == []
 
 
+@BOTH
+def test_the_users_own_variables_reach_no_provider(
+    chat: Any, protocol: Protocol, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")  # has no way to the relay
+    for name in ("NO_PROXY", "no_proxy", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_API_KEY", "OPENAI_ADMIN_KEY"):
+        monkeypatch.setenv(name, "own-4711")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x-mine: own-4711")
+    run = chat([say("Done.")], protocol)
+    assert run.say("Do it.").reply == "Done."
+    assert "own-4711" not in str(run.server.last.headers)
+
+
 def test_reasoning_goes_back_within_a_message_and_not_beyond(chat: Any) -> None:
     script = [turn(think("one"), shell("a")), turn(think("two"), shell("b")), say("Done."), shell("c"), say("Done.")]
     run = chat(script)

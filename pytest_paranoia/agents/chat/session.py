@@ -37,7 +37,7 @@ class ChatSession:
         self._context = context
         self._conversation = Conversation(_system(context))
         self._tools = Toolbox(context.environment, context.deadline, context.limits)
-        self._client = openai.OpenAI(base_url=f"{context.model_url}/v1", api_key="none", max_retries=0)
+        self._client = _client(f"{context.model_url}/v1")
         self._wire = self._speak()
         self._ids: set[str] = set()
 
@@ -169,6 +169,18 @@ class ChatSession:
         """Leave the trial unscored because of a limit of ours."""
         self._context.limits.append(limit)
         raise InfrastructureError(limit, f"chat: {message}")
+
+
+def _client(url: str) -> openai.OpenAI:
+    """Return a client that takes nothing from the variables of this process: neither a proxy, which has no way to the
+    relay, nor the user's organization and project, which would go to whatever provider and into the wire log.
+    """
+    client = openai.OpenAI(
+        base_url=url, api_key="none", max_retries=0, http_client=openai.DefaultHttpxClient(trust_env=False)
+    )
+    client.organization = client.project = None
+    client._custom_headers = {}  # those of OPENAI_CUSTOM_HEADERS, which no argument keeps out
+    return client
 
 
 def _system(context: AgentContext) -> str:
