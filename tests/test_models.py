@@ -10,7 +10,7 @@ import pytest
 from sessions import Session
 from small_items import ItemFolder
 
-from pytest_paranoia import cli, registry
+from pytest_paranoia import __version__, cli, registry
 from pytest_paranoia.agents.base import AgentChoice
 from pytest_paranoia.agents.models import ModelRegistry, missing_key, resolve
 
@@ -183,6 +183,10 @@ def test_an_empty_key_is_a_missing_one() -> None:
     ("arguments", "message"),
     [
         (("--model", "opus5"), "did you mean opus-5?"),
+        (
+            ("--model", "chat@9.9:x@http://127.0.0.1:1/v1"),
+            f"chat is here in version {__version__} alone; leave out @9.9",
+        ),
         (("--model", "claude-cod:x"), "unknown agent 'claude-cod:x'"),
         (("--paranoia-max-cost", "0"), "--paranoia-max-cost: 0.0 given, expected a number above 0"),
         (("--paranoia-trial-requests", "-1"), "--paranoia-trial-requests: -1 given"),

@@ -128,6 +128,10 @@ def resolve(
         harness = harness_of(name)
         choice = _named(text, harness, rest, registry)
         if version:
+            if (only := harness.info(replace(choice, version=version)).version) != version:
+                raise pytest.UsageError(
+                    f"--model: {text}: {harness.name} is here in version {only} alone; leave out @{version}"
+                )
             choice = replace(choice, name=choice.name.replace(":", f"-{version}:", 1), version=version)
     if not set(choice.provider.protocols if choice.provider else ()) & set(harness.protocols):
         provider = choice.provider
