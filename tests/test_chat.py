@@ -386,7 +386,13 @@ class Picky:
 def test_options_a_server_does_not_know_are_left_out(chat: Any) -> None:
     picky = Picky("stream_options", "reasoning_effort", "max_completion_tokens")
     run = chat([picky] * 9, effort="high", max_output=500)
-    assert run.say("Do it.").reply == "Done."
+    trajectory = run.say("Do it.")
+    assert trajectory.reply == "Done."
+    assert trajectory.extra is not None
+    # The record names the effort that was asked for: that the model did not get it must stand somewhere.
+    assert trajectory.extra["left_out"] == {
+        "stream_options": {"include_usage": True}, "reasoning_effort": "high", "max_completion_tokens": 500,
+    }  # fmt: skip
     body: Any = run.server.last.body
     assert body["max_tokens"] == 500
     assert not {"stream_options", "reasoning_effort", "max_completion_tokens"} & set(body)

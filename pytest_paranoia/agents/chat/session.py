@@ -64,6 +64,8 @@ class ChatSession:
                 self._context.recorder.keep("end", {"reason": "context"})
                 return
             turns += 1
+            if self._wire.left_out:
+                self._context.recorder.note(left_out=dict(self._wire.left_out))
             self._take(answer)
             if answer.stop == "length":
                 self._context.limits.append("output-tokens")

@@ -40,13 +40,17 @@ class BrokenStream(Exception):
 
 
 class Wire(ABC):
-    """One of the APIs. ``optional`` are options of the request that a server may not know; they can be left out."""
+    """One of the APIs. ``optional`` are options of the request that a server may not know; they can be left out.
+
+    ``left_out`` names those that a server refused, with what was asked of it.
+    """
 
     def __init__(self, client: openai.OpenAI, choice: AgentChoice, deadline: float) -> None:
         self.client = client
         self.choice = choice
         self.deadline = deadline
         self.optional: dict[str, Any] = self.options()
+        self.left_out: dict[str, Any] = {}
 
     @abstractmethod
     def options(self) -> dict[str, Any]:
@@ -100,7 +104,7 @@ class Wire(ABC):
         said = str(body.get("message") or error.message)
         for option in self.optional:
             if named.split(".")[0] == option or re.search(rf"\b{option}\b", said):
-                del self.optional[option]
+                self.left_out[option] = self.optional.pop(option)
                 self.optional |= self.substitute(option)
                 return True
         return False
