@@ -244,6 +244,14 @@ def test_the_key_is_nowhere(pytester: pytest.Pytester, items: ItemFolder) -> Non
     assert KEY not in session.text
 
 
+def test_a_key_in_an_endpoints_query_is_not_kept(pytester: pytest.Pytester, items: ItemFolder) -> None:
+    items.pair()
+    with ModelServer(lambda _: WORK) as server:
+        session = Session(pytester, items, "--model", f"chat:x@{server.url}/v1?key={KEY}", "-k", "Eplus")
+    assert session.code == 0, session.text
+    assert not [path for path in session.folder.rglob("*") if path.is_file() and KEY.encode() in content(path)]
+
+
 def test_a_provider_that_repeats_the_key_does_not_spread_it(pytester: pytest.Pytester, items: ItemFolder) -> None:
     body = json.dumps({"error": {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key"}})
     with ModelServer(lambda _: [fail(401, body=body)]) as server:

@@ -73,7 +73,7 @@ class Trial:
                 trial=route.trial,
                 model=route.model,
                 provider=route.provider.name,
-                base_url=route.provider.base_url,
+                base_url=route.provider.base_url.partition("?")[0],  # some take their key in the query
                 replayed=route.replay is not None,
                 opened=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             )
