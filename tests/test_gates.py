@@ -148,6 +148,24 @@ def test_a_hook_that_cannot_run_denies(environment: LocalEnvironment, service: G
     assert reason(hook(environment, command.replace("gate-hook.py", "gone.py"), claude("ls"))) == BROKEN
 
 
+@pytest.mark.parametrize(
+    "script", ["echo 'print()' > gate-hook.py", "rm gate-hook.py", "ln -sf /etc/passwd gate-hook.py", "true"]
+)
+def test_a_hook_that_was_changed_inside_is_a_hole(
+    environment: LocalEnvironment, service: GateService, script: str
+) -> None:
+    service.check(None)
+    service.hook_command("claude")
+    service.check(None)
+    assert environment.exec(["sh", "-c", f"cd /var/x && {script}"]).exit_code == 0
+    if script == "true":
+        service.check(None)
+        return
+    with pytest.raises(InfrastructureError, match="was changed or removed in the trial") as raised:
+        service.check(None)
+    assert raised.value.reason == "gate-hole"
+
+
 def test_a_gate_that_is_gone_denies(environment: LocalEnvironment, tmp_path: Path) -> None:
     with GateService(Asked(), environment, tmp_path / "private", PYTHON, lambda: None) as service:
         commands = [service.hook_command("claude"), service.hook_command("hermes")]

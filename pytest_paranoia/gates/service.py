@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_paranoia.agents.base import now
+from pytest_paranoia.agents.cli import foreign
 from pytest_paranoia.environments.base import Environment
 from pytest_paranoia.errors import InfrastructureError
 from pytest_paranoia.gates.base import Decision, Gate, GateView, ToolRequest
@@ -22,6 +23,8 @@ from pytest_paranoia.schema.trajectory import ObservationResult, Trajectory
 
 Dialect = Literal["claude", "codex", "hermes"]
 BROKEN = "this call could not be checked and was withheld"
+HOOK = "gate-hook.py"
+_SOURCE = Path(__file__).with_name("hook.py")
 ANSWER_SECONDS = 10.0
 """Most seconds from a question to the gate's answer: the hook inside gives up later than that, and denies."""
 
@@ -68,6 +71,7 @@ class GateService:
         self._lock = threading.Lock()
         self._server: ThreadingHTTPServer | None = None
         self._port = 0
+        self._copied = False
 
     def __enter__(self) -> GateService:
         listener = self._environment.listen()
@@ -92,9 +96,10 @@ class GateService:
 
     def hook_command(self, dialect: Dialect) -> str:
         """Return the shell command for the harness's hook setting; whatever breaks, it prints a denial."""
-        script = self._private / "gate-hook.py"
+        script = self._private / HOOK
         if not script.exists():
-            shutil.copyfile(Path(__file__).with_name("hook.py"), script)
+            shutil.copyfile(_SOURCE, script)
+            self._copied = True
         inside = self._environment.locate(script)
         words = [self._python, "-I", "-S", inside, dialect, str(self._port)]
         return f"{shlex.join(words)} || printf '%s' {shlex.quote(_refusal(dialect))}"
@@ -122,7 +127,7 @@ class GateService:
 
     def check(self, trajectory: Trajectory | None) -> None:
         """Raise InfrastructureError where the gate broke (``gate-error``), or a call ran unasked or in spite of a
-        denial (``gate-hole``).
+        denial, or what asks inside was tampered with (``gate-hole``).
         """
         broken = [entry for entry in self.log if entry.error]
         if broken:
@@ -136,11 +141,22 @@ class GateService:
                 f"{len(unseen)} tool calls ran without asking gate {self.gate.name!r}: {', '.join(unseen[:5])}",
             )
 
+        if self._copied and not self._untouched():
+            raise InfrastructureError(
+                "gate-hole", f"the program that asks gate {self.gate.name!r} inside was changed or removed in the trial"
+            )
         if trajectory is not None and (ran := self.ignored(trajectory)):
             raise InfrastructureError(
                 "gate-hole",
                 f"{len(ran)} tool calls that gate {self.gate.name!r} withheld ran all the same: {', '.join(ran[:5])}",
             )
+
+    def _untouched(self) -> bool:
+        """Whether the hook's file still is what was put there: it lies where the agent can write."""
+        try:
+            return foreign.text(self._private, HOOK) == _SOURCE.read_text(encoding="utf-8")
+        except ValueError:  # a link, a folder, no text
+            return False
 
     def ignored(self, trajectory: Trajectory) -> list[str]:
         """Return the tool calls of *trajectory* that were withheld and have a result that does not say so: a harness
