@@ -189,7 +189,7 @@ class Conversation:
             cause = _cause(metered, "the harness went on")
             assert cause is not None
             raise cause
-        if len(metered.calls) == before:
+        if last is None or len(metered.calls) == before:
             said = f"{self.harness.name} ended its turn without asking the model anything"
             raise self._stopped() or InfrastructureError("harness-failed", said)
         if failed:
