@@ -13,6 +13,7 @@ from small_items import ItemFolder
 from pytest_paranoia import __version__, cli, registry
 from pytest_paranoia.agents.base import AgentChoice
 from pytest_paranoia.agents.models import ModelRegistry, missing_key, resolve
+from pytest_paranoia.schema.record import AgentInfo
 
 ENDPOINT = "http://127.0.0.1:9/v1"
 OWN = """
@@ -48,6 +49,10 @@ class Speaker:
             "codex": ("openai-responses",),
             "chat": ("openai-chat", "openai-responses"),
         }[name]
+
+    def info(self, choice: AgentChoice) -> AgentInfo:
+        """Any version can be had."""
+        return AgentInfo(name=choice.name, harness=self.name, version=choice.version or "1")
 
 
 def resolved(text: str, models: ModelRegistry | None = None, **options: object) -> AgentChoice:
@@ -105,6 +110,7 @@ def test_effort_and_turns_of_the_command_line_come_first() -> None:
         ("chat:gpt-5.5@openia", "unknown provider 'openia'; did you mean openai?"),
         ("chat:m@ftp://host/v1", "unknown provider 'ftp://host/v1'"),
         ("chat:m@http://user:secret@host/v1", "the endpoint holds credentials"),
+        ("chat:m@ftp://user:secret@host/v1", "unknown provider 'ftp://…@host/v1'"),
         (
             "chat:opus-5",
             "chat speaks openai-chat, openai-responses, and provider 'anthropic' serves anthropic-messages",

@@ -22,6 +22,7 @@ from pytest_paranoia.relay.contract import Protocol, Provider
 from pytest_paranoia.schema.manifest import Strict, Text
 
 BUILTIN = Path(__file__).with_name("models.toml")
+_CREDENTIALS = re.compile(r"//[^/@\s]+@")
 ENDPOINT_KEY = "PARANOIA_ENDPOINT_KEY"
 """The variable that holds the key of an endpoint given on the command line; such endpoints often have none."""
 
@@ -158,7 +159,13 @@ def _from_entry(name: str, harness: Harness, entry: ModelEntry, provider: Provid
 
 def _named(text: str, harness: Harness, rest: str, registry: ModelRegistry) -> AgentChoice:
     # A model id may hold an @ of its own (`model@2026`), an endpoint none before its scheme.
-    model, at, where = rest.rpartition("@") if re.search(r"@(?:\w+://|[\w.-]+$)", rest) else (rest, "", "")
+    text = _CREDENTIALS.sub("//…@", text)
+    if endpoint := re.match(r"(.*?)@(\w+://.*)", rest):
+        model, at, where = endpoint[1], "@", endpoint[2]
+    elif re.search(r"@[\w.-]+$", rest):
+        model, at, where = rest.rpartition("@")
+    else:
+        model, at, where = rest, "", ""
     if at and "://" not in where and where not in registry.providers and rest in registry.models:
         model, at, where = rest, "", ""
     if not model:
@@ -192,7 +199,7 @@ def _provider(text: str, where: str, harness: Harness, registry: ModelRegistry) 
     if parts.scheme in ("http", "https") and parts.hostname:
         if parts.username or parts.password:
             raise pytest.UsageError(
-                f"--model: {text.partition('@')[0]}@…: the endpoint holds credentials, which records would show; "
+                f"--model: {text}: the endpoint holds credentials, which records would show; "
                 f"put the key into ${ENDPOINT_KEY}"
             )
         return Provider(
@@ -201,6 +208,7 @@ def _provider(text: str, where: str, harness: Harness, registry: ModelRegistry) 
             key_env=ENDPOINT_KEY if os.environ.get(ENDPOINT_KEY) else None,
             protocols=harness.protocols,
         )
+    where = _CREDENTIALS.sub("//…@", where)
     close = difflib.get_close_matches(where, registry.providers, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
     raise pytest.UsageError(
