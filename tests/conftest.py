@@ -8,11 +8,16 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from small_items import ItemFolder
 
 from pytest_paranoia.workspaces.cache import cache_root
 
 pytest_plugins = ["pytester"]
+
+# On a busy machine any example may take longer than the 200 ms that Hypothesis allows one.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")

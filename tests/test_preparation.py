@@ -725,7 +725,7 @@ WORKER = """
     print("ready", flush=True)
     sys.stdin.readline()
     prepared = prepare_repository(folder, repository)
-    print(prepared.commit, *sorted(cache.built), flush=True)
+    print(prepared.commit, *sorted(cache.built.kinds), flush=True)
 """
 
 
