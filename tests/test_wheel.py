@@ -272,7 +272,8 @@ def test_the_same_node_ids(installed: Place, checkout: Place) -> None:
 
 def pick(ids: Sequence[str]) -> tuple[str, str]:
     """One task pair and one scenario, by the name of their folder."""
-    pair = next(nodeid for nodeid in ids if "/pair.toml::" in nodeid)
+    # One of those that take a second: others wait for clocks.
+    pair = next(nodeid for nodeid in ids if "/humanize/" in nodeid and "/pair.toml::" in nodeid)
     scenario = next(nodeid for nodeid in ids if "/scenario.toml::" in nodeid)
     return Path(pair.partition("::")[0]).parent.name, Path(scenario.partition("::")[0]).parent.name
 
