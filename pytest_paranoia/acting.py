@@ -17,6 +17,7 @@ from pytest_paranoia.errors import InfrastructureError
 from pytest_paranoia.relay.contract import Call, Caps, Metered, Route
 from pytest_paranoia.schema.record import AgentInfo, InterventionInfo, Usage
 from pytest_paranoia.store.names import trial_folder_name
+from pytest_paranoia.store.trials import TRIALS
 
 if TYPE_CHECKING:
     from pytest_paranoia.agents.base import AgentSession
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_paranoia.relay.client import RelayClient, RelayTrial
     from pytest_paranoia.trialspec import TrialSpec
 
-PRIVATE_TARGET = "/var/lib/agent"
+PRIVATE, PRIVATE_TARGET = "agent", "/var/lib/agent"
 STOPPING = {"provider-key", "provider-model", "provider-quota", "cap-run-cost"}
 """Reasons after which no other trial of the run can be scored either."""
 
@@ -59,9 +60,9 @@ class Conduct:
 
 def equipped(spec: EnvironmentSpec, harness: Harness, choice: Any, scratch: Path) -> EnvironmentSpec:
     """Return *spec* with what *harness* needs inside: its program, read-only, and a folder for its state."""
-    if harness.calls_from is None and harness.scripted:
+    if harness.scripted:
         return spec
-    private = scratch / "agent"
+    private = scratch / PRIVATE
     private.mkdir(exist_ok=True)
     return replace(
         spec,
@@ -89,7 +90,6 @@ class Conversation:
     limits: list[str]
     references: Mapping[str, Any] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
-    metered: Metered | None = None
     _context: AgentContext | None = None
     _session: AgentSession | None = None
     _client: RelayClient | None = None
@@ -99,6 +99,7 @@ class Conversation:
 
     def open(self) -> None:
         """Connect the trial with the relay and the gate, and start the harness's session."""
+        private = self.scratch / PRIVATE
         self._context = context = AgentContext(
             agent=self.info,
             variant=self.spec.variant,
@@ -107,7 +108,7 @@ class Conversation:
             deadline=self.deadline,
             choice=self.spec.agent,
             model_url=self._connect(),
-            private=self.scratch / "agent" if (self.scratch / "agent").is_dir() else None,
+            private=private if private.is_dir() else None,
             python=self.python,
             instructions=self.conduct.instructions.text if self.conduct.instructions else None,
             references=self.references,
@@ -116,7 +117,6 @@ class Conversation:
         if self.conduct.gate is not None:
             from pytest_paranoia.gates.service import GateService
 
-            private = self.scratch / "agent"
             gate = GateService(self.conduct.gate(), self.environment, private, self.python, self.recorder.trajectory)
             self._gate = context.gate = self._stack.enter_context(gate)
         self._session = self.harness.open(context)
@@ -131,7 +131,7 @@ class Conversation:
         from pytest_paranoia.relay.client import connect
 
         inside = self.harness.calls_from == "inside"
-        listener = self.environment.listen() if inside else _outside()
+        listener = self.environment.listen() if inside else socket.create_server(("127.0.0.1", 0), backlog=128)
         with listener:
             url = f"http://127.0.0.1:{listener.getsockname()[1]}"
             route = Route(
@@ -218,10 +218,10 @@ class Conversation:
                 self._stack.callback(session.close)
 
     def _settle(self, relay: RelayTrial) -> None:
-        self.metered = relay.close()
-        self.usage = usage_of(self.metered, self._context.malformed_calls if self._context else 0)
-        if self.metered.capped:
-            self.limits.append(self.metered.capped)
+        metered = relay.close()
+        self.usage = usage_of(metered, self._context.malformed_calls if self._context else 0)
+        if metered.capped:
+            self.limits.append(metered.capped)
 
     def check(self) -> None:
         """Raise InfrastructureError where the gate broke, or a tool call ran that the gate never saw."""
@@ -265,17 +265,10 @@ class Conversation:
 
 def recorded(run: Path, key: str) -> Path:
     """Return the wire log of trial *key* in *run*. Raises InfrastructureError (``replay``) where there is none."""
-    path = run / "trials" / trial_folder_name(key) / WIRE_ARCHIVE
+    path = run / TRIALS / trial_folder_name(key) / WIRE_ARCHIVE
     if not path.is_file():
         raise InfrastructureError("replay", f"{run.name} holds no recorded model calls of {key}")
     return path
-
-
-def _outside() -> socket.socket:
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen(128)
-    return listener
 
 
 def _cause(metered: Metered, said: str) -> InfrastructureError | None:

@@ -57,7 +57,7 @@ def refuse_mixture(run: RunDirectory, now: RunManifest) -> None:
             raise _refusal(run, f"the agents {names}, not {agent.name}", f"give --model {','.join(agents)}")
         if known != agent:
             raise _refusal(run, f"{_brief(known)}, this session has {_brief(agent)}", "give the same")
-        then, given_now = (_settings(manifest, agent.name) for manifest in (before, now))
+        then, given_now = (manifest.agent_settings(agent.name) for manifest in (before, now))
         if then is not None and then != given_now:
             what = f"{agent.name} {_listed(then)}, this session has {_listed(given_now)}"
             raise _refusal(run, what, "give the same --paranoia-max-turns, --paranoia-models and --model")
@@ -71,15 +71,6 @@ def _refusal(run: RunDirectory, what: str, remedy: str) -> pytest.UsageError:
     return pytest.UsageError(
         f"--paranoia-resume: {run.path.name} was made with {what}; a run mixes no two: {remedy}, or start a new run"
     )
-
-
-def _settings(manifest: RunManifest, agent: str) -> dict[str, Any] | None:
-    """Return ``AgentChoice.settings`` of an agent, None where the run is of a version that did not keep them."""
-    listed = manifest.options.get("agent_settings")
-    if not isinstance(listed, dict):
-        return None
-    found = listed.get(agent, {})
-    return found if isinstance(found, dict) else None
 
 
 def _listed(settings: dict[str, Any] | None) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_paranoia import canaries, collection, corpus, fixtures, options, registry
-from pytest_paranoia.acting import STOPPING
+from pytest_paranoia.acting import STOPPING, Conduct
 from pytest_paranoia.collection import ItemFolder, ManifestFile, ParanoiaItem, TrialItem
 from pytest_paranoia.corpus import PairItem
 from pytest_paranoia.errors import InfrastructureError, ParanoiaError
@@ -127,7 +127,6 @@ class Paranoia:
 
     def new_trial(self, node: TrialItem, scratch: Path) -> Trial:
         """Return the trial of an item."""
-        from pytest_paranoia.acting import Conduct
         from pytest_paranoia.trial import Trial  # needed only where trials run
 
         return Trial(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from model_script import Script
 from model_server import ModelServer
 
@@ -18,6 +19,7 @@ from pytest_paranoia.agents.base import AgentChoice, AgentContext, AgentSession,
 from pytest_paranoia.environments import bubblewrap
 from pytest_paranoia.environments.base import EnvironmentSpec, Limits, Mount
 from pytest_paranoia.environments.local import LocalEnvironment
+from pytest_paranoia.errors import InfrastructureError
 from pytest_paranoia.gates.base import Decision, Gate, GateView, ToolRequest
 from pytest_paranoia.gates.service import GateService
 from pytest_paranoia.schema.taxonomy import StepRole
@@ -229,3 +231,10 @@ def calls(trajectory: Trajectory) -> list[tuple[ToolCall, ObservationResult | No
 def agent_steps(trajectory: Trajectory) -> list[Step]:
     """The steps of the agent."""
     return [step for step in trajectory.steps if step.source == "agent"]
+
+
+def refused(run: Run, text: str = "Do it.") -> InfrastructureError:
+    """Say *text* and return the error that it must end with."""
+    with pytest.raises(InfrastructureError) as caught:
+        run.say(text)
+    return caught.value

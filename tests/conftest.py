@@ -6,12 +6,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 from small_items import ItemFolder
 
 from pytest_paranoia.workspaces.cache import cache_root
+
+if TYPE_CHECKING:
+    from relay_lab import Lab
 
 pytest_plugins = ["pytester"]
 
@@ -41,3 +45,12 @@ def items(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> ItemF
     """An empty folder for items, in an environment that uses the tests' cache."""
     monkeypatch.setenv("PARANOIA_CACHE", str(cache))
     return ItemFolder(tmp_path / "bench")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A running relay with an upstream behind it."""
+    from relay_lab import laboratory  # few tests need it, and it brings a web server along
+
+    with laboratory(tmp_path_factory.mktemp("wire")) as running:
+        yield running

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_sessions import Bench, Veto, agent_steps, bench, calls
+from cli_sessions import Bench, Veto, agent_steps, bench, calls, refused
 from model_script import (
     Call,
     bad_json,
@@ -41,12 +41,6 @@ def cli(tmp_path: Path) -> Iterator[Bench]:
     """A bench for Claude Code."""
     with bench(HARNESS, tmp_path) as made:
         yield made
-
-
-def refused(run: Any, text: str = "Do it.") -> InfrastructureError:
-    with pytest.raises(InfrastructureError) as caught:
-        run.say(text)
-    return caught.value
 
 
 def test_a_conversation_over_two_messages_becomes_a_trajectory(cli: Bench) -> None:

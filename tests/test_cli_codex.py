@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_sessions import Bench, Veto, agent_steps, bench, calls
+from cli_sessions import Bench, Veto, agent_steps, bench, calls, refused
 from model_requests import Request
 from model_script import (
     Entry,
@@ -42,12 +42,6 @@ def cli(tmp_path: Path) -> Iterator[Bench]:
     """A bench for Codex."""
     with bench(HARNESS, tmp_path) as made:
         yield made
-
-
-def refused(run: Any, text: str = "Do it.") -> InfrastructureError:
-    with pytest.raises(InfrastructureError) as caught:
-        run.say(text)
-    return caught.value
 
 
 @pytest.mark.parametrize("model", [PLAIN, SCRIPTS])

@@ -12,7 +12,6 @@ import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,12 +34,6 @@ from relay_lab import (
 from pytest_paranoia.errors import InfrastructureError
 from pytest_paranoia.relay.wire import read_wire
 from requirements import require
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with laboratory(tmp_path_factory.mktemp("wire")) as running:
-        yield running
 
 
 def test_key_of_the_provider_replaces_the_trials_own(lab: Lab) -> None:

@@ -7,7 +7,6 @@ import json
 import math
 import threading
 import time
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -42,12 +41,6 @@ from pytest_paranoia.relay.usage import Meter, Tokens
 from pytest_paranoia.relay.wire import read_wire
 
 SCRIPTED = ScriptedTokens(input=1000, output=50, cached=600, cache_write=100, reasoning=20)
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with laboratory(tmp_path_factory.mktemp("wire")) as running:
-        yield running
 
 
 def tools(path: str) -> list[dict[str, Any]]:

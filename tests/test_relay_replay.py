@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import lzma
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +32,6 @@ from pytest_paranoia.relay.wire import read_wire
 
 NOWHERE = "http://127.0.0.1:9/v1"
 TOOLS: dict[str, Any] = {"tools": [{"name": "Bash"}]}
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with laboratory(tmp_path_factory.mktemp("wire")) as running:
-        yield running
 
 
 def archived(trial: LabTrial) -> Path:

@@ -10,7 +10,6 @@ import re
 import resource
 import socket
 import tracemalloc
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -38,12 +37,6 @@ from pytest_paranoia.relay.contract import Provider, Route
 from pytest_paranoia.relay.parts import Decoder, Encoder
 from pytest_paranoia.relay.redaction import MASK, Redactor
 from pytest_paranoia.relay.wire import Exchange, WireError, exchange_line, facts, read_wire, request_line
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with laboratory(tmp_path_factory.mktemp("wire")) as running:
-        yield running
 
 
 def test_log_of_a_call(lab: Lab) -> None:

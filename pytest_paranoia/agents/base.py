@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,8 +35,7 @@ class AgentChoice:
     ``model`` is the provider's id of the model (for ``scripted`` the name of a run). ``effort`` is the reasoning effort
     in the harness's own words, ``context`` the model's context in tokens, ``max_output`` the most tokens of an answer,
     ``max_turns`` the most model turns of one user message. ``replay`` is an earlier run whose recorded answers are
-    served.
-    ``version`` is the harness's, None for the default one.
+    served. ``version`` is the harness's, None for the default one.
     """
 
     name: str
@@ -49,6 +48,23 @@ class AgentChoice:
     max_turns: int | None = None
     replay: Path | None = None
     version: str | None = None
+
+    def info(self, version: str) -> AgentInfo:
+        """What records say of the agent, run by *version* of its harness."""
+        return AgentInfo(
+            name=self.name,
+            harness=self.harness,
+            model=self.model,
+            version=version,
+            provider=self.provider.name if self.provider else None,
+            effort=self.effort,
+            context=self.context,
+        )
+
+    def protocol(self, spoken: Iterable[WireProtocol]) -> WireProtocol:
+        """The first of *spoken*, which stand in the order of preference, that the provider serves; else openai-chat."""
+        offered = self.provider.protocols if self.provider else ()
+        return next((name for name in spoken if name in offered), "openai-chat")
 
     def settings(self) -> dict[str, str | int]:
         """What else decides how the agent runs and is not in ``AgentInfo``; what is not set is left out."""

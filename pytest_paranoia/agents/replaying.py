@@ -73,9 +73,7 @@ def refuse_other_instructions(agents: Sequence[AgentChoice], sha256: str | None)
 
 def _number(run: RunDirectory, agent: str, name: str) -> int | None:
     """Return a number of ``AgentChoice.settings`` as *run* had it; runs of earlier versions do not tell."""
-    listed = run.manifest.options.get("agent_settings")
-    settings = listed.get(agent) if isinstance(listed, dict) else None
-    number = settings.get(name) if isinstance(settings, dict) else None
+    number = (run.manifest.agent_settings(agent) or {}).get(name)
     return number if isinstance(number, int) else None
 
 

@@ -60,7 +60,7 @@ class ScriptedHarness:
 
     def info(self, choice: AgentChoice) -> AgentInfo:
         """The version is the plugin's: it decides how a script is played."""
-        return AgentInfo(name=choice.name, harness=self.name, model=choice.model, version=__version__)
+        return choice.info(__version__)
 
     def missing(self, choice: AgentChoice) -> str | None:  # noqa: ARG002
         """A script needs nothing."""

@@ -10,7 +10,7 @@ import struct
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pytest_paranoia.relay import frames
 
@@ -26,16 +26,14 @@ class Refused(Exception):
         self.reason = reason
 
 
-class Session:
+class Session(Protocol):
     """What one connection may ask; implemented by the server."""
 
     async def handle(self, message: dict[str, Any], descriptor: int | None) -> Answer:
         """Answer *message*; a descriptor that came along now belongs to the session. Raises Refused."""
-        raise NotImplementedError
 
     async def end(self) -> None:
         """The connection has ended."""
-        raise NotImplementedError
 
 
 class AdminSocket:

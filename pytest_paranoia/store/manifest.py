@@ -109,6 +109,12 @@ class RunManifest(BaseModel):
         except ValueError as error:
             raise ParanoiaError(f"run.json of {self.run}: key 'options.gates': {error}") from error
 
+    def agent_settings(self, agent: str) -> dict[str, JsonValue] | None:
+        """Return ``AgentChoice.settings`` of an agent, None where the run is of a version that did not keep them."""
+        listed = self.options.get("agent_settings")
+        found = listed.get(agent, {}) if isinstance(listed, dict) else None
+        return found if isinstance(found, dict) else None
+
     def extended(self, session: RunManifest) -> RunManifest:
         """Return this manifest with what a resumed *session* adds: its agents and items, and that it took place."""
         known = {agent.name for agent in self.agents}

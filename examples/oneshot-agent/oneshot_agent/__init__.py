@@ -35,8 +35,7 @@ class OneShot:
 
     def info(self, choice: AgentChoice) -> AgentInfo:
         """What records say of the agent."""
-        provider = choice.provider.name if choice.provider else None
-        return AgentInfo(name=choice.name, harness=self.name, model=choice.model, version=VERSION, provider=provider)
+        return choice.info(VERSION)
 
     def missing(self, choice: AgentChoice) -> str | None:  # noqa: ARG002
         """Nothing has to be installed."""

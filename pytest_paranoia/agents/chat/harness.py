@@ -34,15 +34,7 @@ class ChatHarness:
 
     def info(self, choice: AgentChoice) -> AgentInfo:
         """The version is the plugin's: prompt, tools and loop are its own."""
-        return AgentInfo(
-            name=choice.name,
-            harness=self.name,
-            model=choice.model,
-            version=__version__,
-            provider=choice.provider.name if choice.provider else None,
-            effort=choice.effort,
-            context=choice.context,
-        )
+        return choice.info(__version__)
 
     def missing(self, choice: AgentChoice) -> str | None:  # noqa: ARG002
         """Nothing: all that it needs comes with the plugin."""

@@ -43,8 +43,7 @@ class ChatSession:
 
     def _speak(self) -> Wire:
         choice = self._context.choice
-        offered = choice.provider.protocols if choice.provider else ("openai-chat",)
-        kind = Responses if "openai-responses" in offered else Completions
+        kind = Responses if choice.protocol(("openai-responses", "openai-chat")) == "openai-responses" else Completions
         return kind(self._client, choice, self._context.deadline)
 
     def message(self, message: UserMessage) -> None:

@@ -70,15 +70,7 @@ class CliHarness(ABC):
 
     def info(self, choice: AgentChoice) -> AgentInfo:
         """Return what records say of the agent. The version is the installed one; a session asserts it."""
-        return AgentInfo(
-            name=choice.name,
-            harness=self.name,
-            model=choice.model,
-            version=choice.version or install.default_version(self.name),
-            provider=choice.provider.name if choice.provider else None,
-            effort=choice.effort,
-            context=choice.context,
-        )
+        return choice.info(choice.version or install.default_version(self.name))
 
     def missing(self, choice: AgentChoice) -> str | None:
         """Return what this machine lacks, or what the program does not know, with the remedy in one line."""

@@ -92,8 +92,7 @@ class HermesSession(CliSession):
 
     def _settings(self) -> dict[str, Any]:
         choice = self.context.choice
-        offered = choice.provider.protocols if choice.provider else ()
-        protocol: Protocol = next((name for name in _MODES if name in offered), "openai-chat")
+        protocol = choice.protocol(_MODES)
         agent: dict[str, Any] = {"environment_probe": False, "api_max_retries": 1}
         if choice.effort is not None:
             agent["reasoning_effort"] = choice.effort

@@ -126,8 +126,7 @@ class OpenCodeSession(CliSession):
 
     def _settings(self, plugin: str) -> dict[str, Any]:
         choice = self.context.choice
-        offered = choice.provider.protocols if choice.provider else ()
-        protocol: Protocol = next((name for name in _PACKAGES if name in offered), "openai-chat")
+        protocol = choice.protocol(_PACKAGES)
         limit = {"context": choice.context or _CONTEXT, "output": choice.max_output or _OUTPUT}
         model: dict[str, Any] = {"name": choice.model, "tool_call": True, "limit": limit}
         if choice.effort is not None:
