@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -288,5 +289,6 @@ def test_a_huge_output_and_a_command_left_behind(cli: Bench) -> None:
     assert ((first and first.extra) or {})["exit_code"] == 0
     assert "900000" in str(first and first.content)
     assert len(str(first and first.content)) < 100_000
-    assert "exit_code" not in ((second and second.extra) or {})
+    # Codex kills what is left when it ends; whether it still notes that is a race of its own.
+    assert ((second and second.extra) or {}).get("exit_code") in (None, 128 + signal.SIGKILL)
     assert trajectory.reply == "Done."
