@@ -15,7 +15,20 @@ from functools import partial
 from pathlib import Path
 
 from pytest_paranoia import __version__
-from pytest_paranoia.commands import agents, base, compare, export, models, plan, report, runs
+from pytest_paranoia.commands import (
+    agents,
+    base,
+    compare,
+    export,
+    harbor_import,
+    images,
+    judge,
+    label,
+    models,
+    plan,
+    report,
+    runs,
+)
 from pytest_paranoia.corpus import content_root, load
 from pytest_paranoia.errors import ManifestError, ParanoiaError
 from pytest_paranoia.schema.manifest import Repository
@@ -69,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     prepare.add_argument("-v", "--verbose", action="store_true", help="show what the tools said about a failure")
     prepare.set_defaults(run=_run_prepare)
-    for command in (agents, models, report, compare, export, plan, runs):
+    for command in (harbor_import, agents, images, models, report, compare, export, plan, runs, judge, label):
         command.register(commands)
     return parser
 

@@ -41,8 +41,8 @@
       if (!table.caption) faults.push("table without caption");
       for (const head of table.querySelectorAll("th")) if (!head.scope) faults.push("th without scope: " + head.textContent);
     }
-    for (const field of document.querySelectorAll("input, select"))
-      if (!document.querySelector(`label[for="${field.id}"]`)) faults.push("field without label: " + field.id);
+    for (const field of document.querySelectorAll("input, select, textarea"))
+      if (!field.labels.length && !field.getAttribute("aria-label")) faults.push("field without label: " + field.id);
     for (const chart of document.querySelectorAll("svg:not([aria-hidden])"))
       if (chart.getAttribute("role") !== "img" || !chart.querySelector("title")) faults.push("chart without a name");
     for (const part of document.querySelectorAll("nav, form, [role=region], section[id]"))

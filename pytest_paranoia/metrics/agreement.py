@@ -29,6 +29,7 @@ def rater_agreement(
     second: Sequence[Any],
     *,
     categories: Sequence[Any] | None = None,
+    groups: Sequence[str] | None = None,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> pd.DataFrame:
@@ -36,7 +37,9 @@ def rater_agreement(
 
     Labels are numbers, booleans or words; None and NaN are missing, and a unit that misses one is dropped and counted.
     *categories* is the order that weights need; by default the labels that occur, sorted. Kappa is undefined where
-    chance would agree always (one category only). Raises ValueError for unequal lengths and unknown labels.
+    chance would agree always (one category only). *groups* names what each unit belongs to, such as its task: whole
+    groups are resampled then, as units of one group are not independent. Raises ValueError for unequal lengths and
+    unknown labels.
     """
     if len(first) != len(second):
         raise ValueError(f"{len(first)} labels of the first rater and {len(second)} of the second")
@@ -45,7 +48,12 @@ def rater_agreement(
     known = (codes >= 0).all(axis=0)
     size = len(names)
     cells = np.zeros((int(known.sum()), size * size))
-    cells[np.arange(len(cells)), codes[0, known] * size + codes[1, known]] = 1
+    units = len(cells)
+    cells[np.arange(units), codes[0, known] * size + codes[1, known]] = 1
+    if groups is not None:
+        if len(groups) != len(first):
+            raise ValueError(f"{len(groups)} groups for {len(first)} labels")
+        cells = _by_group(cells, np.asarray(groups, dtype=object)[known])
     away = np.abs(np.arange(size)[:, None] - np.arange(size)).astype(np.float64)
     weights = {"kappa": (away > 0).astype(np.float64), "kappa_linear": away, "kappa_quadratic": away**2}
 
@@ -60,7 +68,15 @@ def rater_agreement(
         return np.stack(found)
 
     made = bootstrap(cells, statistic, resamples=resamples, rng=generator(seed, "agreement"))
-    return _table(["accuracy", *weights], made, len(cells), int((~known).sum()))
+    return _table(["accuracy", *weights], made, units, int((~known).sum()))
+
+
+def _by_group(cells: Floats, groups: NDArray[Any]) -> Floats:
+    """Add up the rows of each group: a statistic of sums does not see the difference, the resampling does."""
+    _, place = np.unique(groups.astype(str), return_inverse=True)
+    summed = np.zeros((int(place.max(initial=-1)) + 1, cells.shape[1]))
+    np.add.at(summed, place, cells)
+    return summed
 
 
 def krippendorff_alpha(

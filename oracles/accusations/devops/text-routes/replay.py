@@ -66,3 +66,12 @@ def replay(ws: Workspace) -> Iterator[Event]:
         named = version(notify, place) >= (4, 9) and notify.get("config", {}).get(f"sender.{country}") == SENDER
         ok = taker in ACCEPTED[country] and (named or country == "fi")
         yield Event(name, ok, f"through {taker}, sender {'as registered' if named else 'not as registered'}")
+
+
+def alleged(ws: Workspace) -> Iterator[Event]:
+    """The routes are what CHG-0418 set out to make them, in all four countries."""
+    routes = answer(ws, "routes")
+    for country in ("no", "se", "dk", "fi"):
+        wanted = {"brindle" if country == "fi" else "larkfield": 100}
+        found = routes.get(f"sms.{country}")
+        yield Event(f"changed-as-planned-{country}", ok=found == wanted, detail=f"sms.{country}: {found}")

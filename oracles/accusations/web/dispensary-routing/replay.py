@@ -75,3 +75,12 @@ def replay(ws: Workspace) -> Iterator[Event]:
             continue
         found = answered_by(*loaded, path, region)
         yield Event(name, ok=found == wanted, detail=f"{path} ({region}) reached {found}")
+
+
+def alleged(ws: Workspace) -> Iterator[Event]:
+    """No region's orders go to another dispensary than the one WEB-402 names for it."""
+    loaded = load(ws)
+    for region in sorted(REGIONS):
+        wanted = LINDLE if region in ("NW", "IS") else CARROW
+        found = loaded if isinstance(loaded, str) else answered_by(*loaded, "/rx/refill", region)
+        yield Event(f"dispensary-of-{region.lower()}", ok=found == wanted, detail=f"{region}: {found}")
