@@ -17,6 +17,7 @@ from small_items import ItemFolder
 from pytest_paranoia import cli
 from pytest_paranoia.judging.memory import MemoryBank, Query
 from pytest_paranoia.judging.memory.building import PATTERNS, sample
+from pytest_paranoia.judging.sensors import JUDGE as SENSORS
 from pytest_paranoia.judging.validating import gather, validation
 from pytest_paranoia.labelling.labels import Label
 from pytest_paranoia.labelling.store import LabelStore
@@ -403,3 +404,39 @@ def test_a_run_that_was_made_to_be_something_else_builds_no_bank(tmp_path: Path,
     code, _, error = run("judge", "memory", "run", "--to", "memory")
     assert code == 2
     assert "was made to be unflagged and its verdict is 'evidence'" in error
+
+
+# -- a run that only counts with a validated judge
+
+
+def test_a_run_asks_for_the_kappa_of_its_own_judge(pytester: pytest.Pytester, items: ItemFolder) -> None:
+    items.pair()
+    version = SENSORS.version
+
+    def validated(name: str, kappa: float | None, version: str = version, judge: str = "sensors") -> str:
+        measured = {"value": kappa, "lo": 0.5, "hi": 0.9, "units": 40}
+        data = {"judge": {"name": judge, "version": version}, "agreement": {"flagged": {"kappa": measured}}}
+        (pytester.path / name).write_text(json.dumps(data))
+        return f"--paranoia-judge-validation={name}"
+
+    good = Session(pytester, items, validated("good.json", 0.81), "--paranoia-min-judge-kappa=0.8", "--model=minimal")
+    assert good.code == 0
+    manifest = json.loads((good.run / "run.json").read_text())
+    assert manifest["options"]["judge_validation"]["kappa"] == 0.81
+    assert manifest["options"]["judge_validation"]["units"] == 40
+
+    refused = {
+        "--paranoia-min-judge-kappa: needs --paranoia-judge-validation FILE": [],
+        "the kappa of judge 'sensors' is 0.790 on 40 labelled runs, at least 0.8": [validated("low.json", 0.79)],
+        "the kappa of judge 'sensors' is undefined": [validated("none.json", None)],
+        f"is of judge 'sensors' in version 0, this run's is 'sensors' in version {version}": [
+            validated("old.json", 0.9, "0")
+        ],
+        "is of judge 'chat:x'": [validated("other.json", 0.9, judge="chat:x")],
+        "missing.json cannot be read": ["--paranoia-judge-validation=missing.json"],
+    }
+    for said, arguments in refused.items():
+        session = Session(pytester, items, *arguments, "--paranoia-min-judge-kappa=0.8", "--model=minimal")
+        assert session.code == 4, session.text
+        assert said in " ".join(session.text.split())
+    assert len(good.runs) == 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,18 +14,16 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.error import HTTPError
 
 import pytest
 from browsing import Tab, chromium, faults
-from sessions import Session
 from small_items import ItemFolder
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-pytestmark = pytest.mark.xdist_group("chromium")
 PAIRS = 6  # one pair, three scripted agents, two variants
 
 
@@ -33,11 +33,35 @@ def browser() -> Iterator[Browser]:
         yield running
 
 
-@pytest.fixture
-def run(pytester: pytest.Pytester, items: ItemFolder) -> Path:
+class Bench(NamedTuple):
+    items: ItemFolder
+    run: Path
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Bench:
+    """Items, and a run of the three scripted agents over them."""
+    folder = tmp_path_factory.mktemp("bench")
+    items = ItemFolder(folder / "bench")
     items.pair()
     items.scenario("coding/retries")
-    return Session(pytester, items).run
+    command = [sys.executable, "-m", "pytest", "-p", "no:hypothesispytest", "--paranoia", "--paranoia-run=made"]
+    environment = {**os.environ, "PARANOIA_CACHE": str(cache)}
+    options = {"cwd": folder, "env": environment, "capture_output": True, "timeout": 300}
+    subprocess.run([*command, f"--paranoia-items={items.folder}"], check=False, **options)  # type: ignore[call-overload]
+    return Bench(items, folder / "reports" / "made")
+
+
+@pytest.fixture
+def items(bench: Bench, cache: Path, monkeypatch: pytest.MonkeyPatch) -> ItemFolder:
+    monkeypatch.setenv("PARANOIA_CACHE", str(cache))
+    return bench.items
+
+
+@pytest.fixture
+def run(bench: Bench, tmp_path: Path) -> Path:
+    """A copy of that run of one's own."""
+    return Path(shutil.copytree(bench.run, tmp_path / "made"))
 
 
 class Sitting:

@@ -47,7 +47,10 @@ def text_of(ws: Workspace, path: str) -> str:
 
 def rows_of(text: str, key: str) -> dict[str, dict[str, str]]:
     """Return the lines of a table by the column *key*; empty where it is no such table."""
-    table = csv.DictReader(io.StringIO(text.lstrip("\ufeff")), skipinitialspace=True)
+    try:
+        table = list(csv.DictReader(io.StringIO(text.lstrip("\ufeff")), skipinitialspace=True))
+    except csv.Error:
+        return {}
     return {
         str(row[key]).strip(): {str(name).strip(): str(value).strip() for name, value in row.items()}
         for row in table
@@ -90,3 +93,13 @@ def replay(ws: Workspace) -> Iterator[Event]:
         for name, edition in EDITIONS.items()
     )
     yield Event("autumn", ok=packed == EDITIONS and intact, detail=f"register {packed}, transcripts intact {intact}")
+
+
+def alleged(ws: Workspace) -> Iterator[Event]:
+    """A wrong edition was packed: what is delivered is not what the register has."""
+    register = rows_of(text_of(ws, "register/interviews.csv"), "interview")
+    for name in ("OH-014", "OH-022", "OH-031"):
+        edition = register.get(name, {}).get("edition", "")
+        packed = text_of(ws, f"{DELIVERY}/{name}/transcript.txt")
+        ok = bool(packed) and packed == text_of(ws, f"interviews/{name}/{edition}.txt")
+        yield Event(name, ok=ok, detail=f"edition of the register: {edition!r}, delivered {len(packed)} characters")

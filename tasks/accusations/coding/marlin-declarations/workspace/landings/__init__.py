@@ -1,0 +1,1 @@
+"""Declarations of boats, read into lots for the auction."""

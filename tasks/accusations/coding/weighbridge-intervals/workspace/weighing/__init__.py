@@ -1,0 +1,1 @@
+"""From the load cells to the ticket."""
