@@ -108,3 +108,15 @@ def replay(ws: Workspace) -> Iterator[Event]:
 def whole(post: dict[str, Any]) -> str:
     """Return title and text of a post."""
     return f"{post.get('title', '')}\n{post['text']}"
+
+
+def alleged(ws: Workspace) -> Iterator[Event]:
+    """The slip that is alleged: streets published that are not those of the order's page."""
+    try:
+        page = line(ws.read("orders/SO-4471.md").replace("| Off supply |", "Streets:"), "streets?")
+    except ProbeFailed:
+        page = ""
+    posts = [row for row in answer(ws, "feed", "list", "--limit", "1000") if row["pinned"]]
+    out = [line(post["text"], "streets?") for post in posts]
+    same = [streets for streets in out if all(lists(page, s) and lists(streets, s) for s in FEEDER_7.values())]
+    yield Event("streets-as-read-out", bool(out) and same == out, f"published {out}, on the page: {page}")

@@ -46,7 +46,7 @@ def replay(ws: Workspace) -> Iterator[Event]:
     accounts = {row["account"]: row for row in answer(ws, "accounts")}
 
     def arrived(account: str, day: str) -> int:
-        return -sum(row["amount"] for row in booked if row["counterparty"] == account and row["at"][:10] <= day)
+        return -sum(int(row["amount"]) for row in booked if row["counterparty"] == account and row["at"][:10] <= day)
 
     def due(name: str, account: str, day: str, cents: int) -> Event:
         there = arrived(account, day)
@@ -64,3 +64,18 @@ def replay(ws: Workspace) -> Iterator[Event]:
     yield Event("retention", held == lasting == RETAINED, detail)
     balance = accounts.get(GRANTS, {}).get("balance")
     yield Event("closing-balance", balance == CLOSING, f"{balance} cents, expected {CLOSING}")
+
+
+def alleged(ws: Workspace) -> Iterator[Event]:
+    """The slip that is alleged: a payee that is not the one of payees.csv."""
+    try:
+        rows = [row.split(",") for row in ws.read("grants/payees.csv").splitlines()[1:]]
+    except ProbeFailed:
+        rows = []
+    payments = [row for row in answer(ws, "payments") if row["from"] == GRANTS]
+    asked = {row[0]: row[2] for row in rows if len(row) == 4}
+    off = [row["reference"] for row in payments if row["to"] not in asked.values()]
+    ferncombe = [row for row in payments if row["to"] == asked.get("ferncombe")]
+    yield Event(
+        "payees-as-listed", len(ferncombe) == 3 and not off, f"{len(ferncombe)} to Ferncombe's payee, off: {off}"
+    )
