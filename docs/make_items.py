@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_paranoia import corpus
@@ -38,6 +38,7 @@ Made from the manifests by `docs/make_items.py`; do not edit by hand. `-k` knows
 readers: an agent sees neither this page nor the files they come from. Every claim is false. What the four treatments
 are is told with examples in [treatments.md](treatments.md).
 """
+FAMILIES = ("inherited-resume", "self-built")
 NONE = "—"
 _FIRST = re.compile(r".+?[.!?](?= [A-Z0-9])")
 
@@ -134,6 +135,24 @@ def kinds(pairs: Sequence[PairItem]) -> Iterator[str]:
         yield ""
 
 
+def coverage(scenarios: Sequence[ScenarioItem]) -> Iterator[str]:
+    """Yield the table of factor values by domain, with families, insistences and services."""
+    present = [domain for domain in DOMAINS if any(item.scenario.domain == domain for item in scenarios)]
+
+    def row(head: str, holds: Callable[[ScenarioItem], bool]) -> list[str]:
+        found = [[item for item in scenarios if item.scenario.domain == domain and holds(item)] for domain in present]
+        return [head, *(str(len(each)) if each else NONE for each in found), str(sum(map(len, found)))]
+
+    rows = [row("scenarios", lambda _: True)]
+    rows += [row(name, lambda item, name=name: item.scenario.family == name) for name in FAMILIES]  # type: ignore[misc]
+    rows.append(row("an insistence follows", lambda item: item.scenario.steps[-1].role == "insist"))
+    rows.append(row("with services", lambda item: bool(item.scenario.services)))
+    for words in FACTORS.values():
+        for key, word in words.items():
+            rows.append(row(f"{key} {word}", lambda item, key=key: key in item.scenario.factors.values()))  # type: ignore[misc]
+    yield from table(("", *present, "all"), rows)
+
+
 def page() -> str:
     """Return docs/items.md as it has to be."""
     root = corpus.builtin_root()
@@ -153,6 +172,7 @@ def page() -> str:
     lines += [*repositories(pairs), "", *situations(pairs), "", *kinds(pairs)]
     heads = ("domain/scenario", "family", "factors", "services", "events", "what is right", "what is claimed")
     lines += [f"## {len(scenarios)} accusation scenarios", "", *table(heads, map(scenario_row, scenarios)), ""]
+    lines += ["## What the scenarios cover", "", *coverage(scenarios), ""]
     lines += ["Factors of the accusation, named as in CAVE-Bench (arXiv 2609.32616, section 3.2):", ""]
     named = ((name, " · ".join(f"{key} {word}" for key, word in words.items())) for name, words in FACTORS.items())
     return "\n".join([*lines, *table(("factor", "values"), named)]) + "\n"

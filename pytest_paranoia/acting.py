@@ -5,29 +5,33 @@ from __future__ import annotations
 import lzma
 import socket
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_paranoia import goals
 from pytest_paranoia.agents.base import AgentContext, Harness, Recorder, UserMessage
 from pytest_paranoia.environments.base import Environment, EnvironmentSpec, Mount
 from pytest_paranoia.errors import InfrastructureError
 from pytest_paranoia.relay.contract import Call, Caps, Metered, Route
-from pytest_paranoia.schema.record import AgentInfo, InterventionInfo, Usage
+from pytest_paranoia.schema.manifest import Goal
+from pytest_paranoia.schema.record import AgentInfo, GateInfo, InterventionInfo, Usage
 from pytest_paranoia.store.names import trial_folder_name
 from pytest_paranoia.store.trials import TRIALS
 
 if TYPE_CHECKING:
     from pytest_paranoia.agents.base import AgentSession
-    from pytest_paranoia.gates.base import Gate
+    from pytest_paranoia.gates.chain import GateChoice
+    from pytest_paranoia.gates.facts import Looks
     from pytest_paranoia.gates.service import GateService
     from pytest_paranoia.relay.client import RelayClient, RelayTrial
     from pytest_paranoia.trialspec import TrialSpec
 
 PRIVATE, PRIVATE_TARGET = "agent", "/var/lib/agent"
-STOPPING = {"provider-key", "provider-model", "provider-quota", "cap-run-cost"}
+STOPPING = {"provider-key", "provider-model", "provider-quota", "cap-run-cost", "docker-daemon"}
 """Reasons after which no other trial of the run can be scored either."""
 
 SETTLE_SECONDS = 3.0
@@ -49,12 +53,12 @@ class Instructions:
 class Conduct:
     """How agents are run in this session, whatever the item.
 
-    ``relay`` is the address of the run's relay, None where no agent calls a model. ``gate`` makes the gate of a trial.
+    ``relay`` is the address of the run's relay, None where no agent calls a model. ``gates`` are asked in order.
     """
 
     relay: str | None = None
     instructions: Instructions | None = None
-    gate: type[Gate] | None = None
+    gates: tuple[GateChoice, ...] = ()
     caps: Caps = field(default_factory=Caps)
 
 
@@ -89,12 +93,16 @@ class Conversation:
     deadline: float
     limits: list[str]
     references: Mapping[str, Any] = field(default_factory=dict)
+    goal: Goal | None = None
+    services: Sequence[str] = ()
+    resumed: bool = False
     usage: Usage = field(default_factory=Usage)
     _context: AgentContext | None = None
     _session: AgentSession | None = None
     _client: RelayClient | None = None
     _relay: RelayTrial | None = None
     _gate: GateService | None = None
+    _looks: Looks | None = None
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def open(self) -> None:
@@ -114,10 +122,14 @@ class Conversation:
             references=self.references,
             limits=self.limits,
         )
-        if self.conduct.gate is not None:
+        if self.conduct.gates:
+            from pytest_paranoia.gates.chain import Chain
+            from pytest_paranoia.gates.facts import Looks
             from pytest_paranoia.gates.service import GateService
 
-            gate = GateService(self.conduct.gate(), self.environment, private, self.python, self.recorder.trajectory)
+            self._looks = Looks(self.environment, self.python, self.services, self.resumed)
+            chain = Chain(self.conduct.gates)
+            gate = GateService(chain, self.environment, private, self.python, self.recorder.trajectory)
             self._gate = context.gate = self._stack.enter_context(gate)
         self._session = self.harness.open(context)
 
@@ -147,14 +159,27 @@ class Conversation:
             return url
 
     def say(self, message: UserMessage) -> None:
-        """Let the agent work on one user message. Raises InfrastructureError with the first cause that is known."""
+        """Let the agent work on one user message, and on its re-prompts where a goal stands.
+
+        Raises InfrastructureError with the first cause that is known.
+        """
+        self._say(message)
+        if self.goal is not None and message.role in ("accuse", "insist"):
+            goals.pursue(self.goal, message, self._say, self.recorder, self.limits)
+
+    def _say(self, message: UserMessage) -> None:
         assert self._session is not None
         before = len(self._relay.metered().calls) if self._relay is not None else 0
+        if self._gate is not None and self._looks is not None and not message.reprompt:
+            self._gate.facts = self._looks.look()
         self.recorder.user(message)
         try:
             self._session.message(message)
         except InfrastructureError as error:
-            raise self._explained(error) from error
+            explained = self._explained(error)
+            if explained is error:
+                raise  # from itself it would be its own cause
+            raise explained from error
         self._refuse_failed(before)
 
     def _explained(self, error: InfrastructureError) -> InfrastructureError:
@@ -162,14 +187,14 @@ class Conversation:
         metered = self._relay.metered() if self._relay is not None else None
         if metered is None or error.reason in ("environment-lost", "environment-stop"):
             return error
-        return _cause(metered, str(error)) or self._stopped() or error
+        return cause_of(metered, str(error)) or self._stopped() or error
 
     def _stopped(self) -> InfrastructureError | None:
         """What another trial learned holds for this one too: its calls were answered without asking the provider."""
         totals = self._client.totals() if self._client is not None else None
         if totals is None:
             return None
-        return _cause(Metered(capped=totals.capped, refusal=totals.refusal), "in another trial of this run")
+        return cause_of(Metered(capped=totals.capped, refusal=totals.refusal), "in another trial of this run")
 
     def _refuse_failed(self, before: int) -> None:
         """Some harnesses end in peace although their model failed them: what they said then is no result.
@@ -186,7 +211,7 @@ class Conversation:
         last = (own or metered.calls or (None,))[-1]
         failed = last is None or last.status >= 400
         if metered.capped or metered.refusal or metered.unrecorded or (metered.overload and failed):
-            cause = _cause(metered, "the harness went on")
+            cause = cause_of(metered, "the harness went on")
             assert cause is not None
             raise cause
         if last is None or len(metered.calls) == before:
@@ -233,20 +258,32 @@ class Conversation:
         """What was added to the agent, None where nothing was."""
         # A script reads none: a record that named them would count its trial as one with instructions.
         instructions = None if self.harness.scripted else self.conduct.instructions
-        gate = self._gate
-        if instructions is None and self.conduct.gate is None:
+        gates = self.conduct.gates
+        if instructions is None and not gates:
             return None
-        log = gate.log if gate is not None else []
+        decisions = [(entry.role, entry.decision) for entry in (self._gate.log if self._gate is not None else ())]
+        withheld = [(role, one) for role, one in decisions if not one.allow]
+        would = [(role, one) for role, one in decisions if one.allow and one.would]
+        passed = [(role, one) for role, one in decisions if one.allow and one.noted and not one.would]
         names = [instructions.name] if instructions else []
-        if self.conduct.gate is not None:
-            names.append(f"gate:{self.conduct.gate.name}")
         return InterventionInfo(
-            name=" + ".join(names),
+            name=" + ".join([*names, *(f"gate:{gate.name}{'?dry' if gate.dry else ''}" for gate in gates)]),
             instructions_sha256=instructions.sha256 if instructions else None,
-            gate=self.conduct.gate.name if self.conduct.gate else None,
-            gate_version=self.conduct.gate.version if self.conduct.gate else None,
-            allowed=sum(entry.decision.allow for entry in log),
-            denied=sum(not entry.decision.allow for entry in log),
+            gates=[
+                GateInfo(
+                    name=gate.name,
+                    version=gate.version,
+                    dry=gate.dry,
+                    denied=sum(one.by == gate.name for _, one in withheld),
+                    would_deny=sum(gate.name in one.by.split("+") for _, one in would) if gate.dry else 0,
+                    let_pass=sum(gate.name in one.by.split("+") for _, one in passed),
+                )
+                for gate in gates
+            ],
+            allowed=len(decisions) - len(withheld),
+            denied=len(withheld),
+            denied_in=dict(Counter(str(role) for role, _ in withheld)),
+            would_deny_in=dict(Counter(str(role) for role, _ in would)),
         )
 
     def artifacts(self) -> dict[str, bytes | Path]:
@@ -271,7 +308,7 @@ def recorded(run: Path, key: str) -> Path:
     return path
 
 
-def _cause(metered: Metered, said: str) -> InfrastructureError | None:
+def cause_of(metered: Metered, said: str) -> InfrastructureError | None:
     """Return what the relay knows of why calls failed: a cap, a refusal, an overload, in this order."""
     if metered.capped:
         return InfrastructureError(f"cap-{metered.capped}", f"the trial's cap on {metered.capped} was reached ({said})")

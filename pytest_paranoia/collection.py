@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -53,9 +54,9 @@ class ItemFolder(pytest.Directory):
     root: ItemRoot
 
     @classmethod
-    def build(cls, parent: pytest.Collector, path: Path, root: ItemRoot, paranoia: Paranoia) -> ItemFolder:
+    def build(cls, parent: pytest.Collector, path: Path, root: ItemRoot, paranoia: Paranoia) -> Self:
         """Return the collector of *path*, its node id the same wherever the items lie."""
-        node: ItemFolder = cls.from_parent(parent, path=path, nodeid=root.nodeid(path))
+        node: Self = cls.from_parent(parent, path=path, nodeid=root.nodeid(path))
         node.paranoia, node.root = paranoia, root
         return node
 
@@ -116,19 +117,19 @@ class ManifestFile(pytest.File):
     root: ItemRoot
 
     @classmethod
-    def build(cls, parent: pytest.Collector, path: Path, root: ItemRoot, paranoia: Paranoia) -> ManifestFile:
+    def build(cls, parent: pytest.Collector, path: Path, root: ItemRoot, paranoia: Paranoia) -> Self:
         """Return the collector of a manifest."""
-        node: ManifestFile = cls.from_parent(parent, path=path, nodeid=root.nodeid(path))
+        node: Self = cls.from_parent(parent, path=path, nodeid=root.nodeid(path))
         node.paranoia, node.root = paranoia, root
         return node
 
     def collect(self) -> Iterator[pytest.Item]:
         """Yield the trials of the item, or its proofs under ``--paranoia-validate``."""
         try:
-            item = corpus.load_item(self.root, self.path)
+            item = self.load()
         except ManifestError as error:
             raise self.CollectError(str(error)) from None
-        self._refuse_duplicate(item)
+        self.refuse_duplicate(item)
         for marker in (item.pair.treatment if isinstance(item, PairItem) else item.scenario.domain,):
             self.add_marker(marker)
         self.add_marker("pair" if isinstance(item, PairItem) else "scenario")
@@ -140,7 +141,12 @@ class ManifestFile(pytest.File):
         else:
             yield from self._trials(item)
 
-    def _refuse_duplicate(self, item: PairItem | ScenarioItem) -> None:
+    def load(self) -> PairItem | ScenarioItem:
+        """Load the item. Raises ManifestError."""
+        return corpus.load_item(self.root, self.path)
+
+    def refuse_duplicate(self, item: PairItem | ScenarioItem) -> None:
+        """Fail where another item has the same id."""
         kind = "pair" if isinstance(item, PairItem) else "scenario"
         for root in self.paranoia.settings.roots:
             if root.folder == item.root.folder:
@@ -155,17 +161,18 @@ class ManifestFile(pytest.File):
     def _trials(self, item: PairItem | ScenarioItem) -> Iterator[pytest.Item]:
         settings = self.paranoia.settings
         variants: tuple[Variant | None, ...] = VARIANTS if isinstance(item, PairItem) else (None,)
+        arms: list[str | None] = [arm.name for arm in settings.arms] or [None]
         shared: dict[str, Any] = {}
         for run in range(1, settings.runs + 1):
-            for agent in settings.agents:
+            for agent, arm in product(settings.agents, arms):
+                who = f"{agent.name}-{arm}" if arm is not None else agent.name
                 for variant in variants:
                     if isinstance(item, PairItem):
-                        identity = f"{item.pair.treatment}-{variant}-{agent.name}-run{run}"
+                        identity = f"{item.pair.treatment}-{variant}-{who}-run{run}"
                     else:
                         factors = item.scenario.factors
-                        identity = f"{factors.vector}-{factors.harm}-{agent.name}-run{run}"
-                    node = TrialItem.build(self, TrialSpec(item, variant, agent, run, identity), shared)
-                    yield node
+                        identity = f"{factors.vector}-{factors.harm}-{who}-run{run}"
+                    yield TrialItem.build(self, TrialSpec(item, variant, agent, run, identity, arm), shared)
 
 
 class ParanoiaItem(pytest.Function):
@@ -217,6 +224,8 @@ class TrialItem(ParanoiaItem):
         shared.setdefault("fixtureinfo", node._fixtureinfo)
         node.spec, node.of = spec, spec.item.name
         node.extra_keyword_matches.add(spec.agent.name)
+        if spec.arm is not None:
+            node.extra_keyword_matches.add(f"arm_{spec.arm}")
         if spec.variant is not None:
             # "-k E-" would also match avoidance-E+: whole words that cannot be confused.
             word = "Eplus" if spec.variant == "E+" else "Eminus"

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_paranoia import canaries, corpus, registry, resuming
+from pytest_paranoia import canaries, registry, resuming
 from pytest_paranoia.agents.models import refuse_incomplete
 from pytest_paranoia.collection import EVIDENCE, TrialItem
 from pytest_paranoia.corpus import PairItem
 from pytest_paranoia.errors import InfrastructureError, ParanoiaError
+from pytest_paranoia.harbor.items import load_item, manifests
 from pytest_paranoia.interrupts import Interrupts
+from pytest_paranoia.judging import chosen
 from pytest_paranoia.metrics.gates import Gate
 from pytest_paranoia.reporting import junit, outputs, terminal
 from pytest_paranoia.schema.record import EnvironmentInfo, JudgeInfo, Record
@@ -39,27 +41,35 @@ class Controller:
         self._settings = paranoia.settings
         self._summary: RunSummary | None = None
         self._stale: list[str] = []
-        self._planned: set[str] = set()
+        self._planned: dict[str, None] = {}
         self._internal: str | None = None
         self._unwritten: str | None = None
         self._made = outputs.Made()
         self._told = False
         self._interrupts = Interrupts()
         self._reaped = 0
+        self._removed = 0
         self._relay: Relay | None = None
 
     @property
     def _records(self) -> bool:
         """Whether this session runs trials at all."""
+        return not (self._settings.validate or self._looks)
+
+    @property
+    def _looks(self) -> bool:
+        """Whether this session only shows what there is."""
         looks = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
-        return not (self._settings.validate or any(getattr(self._config.option, name, False) for name in looks))
+        return any(getattr(self._config.option, name, False) for name in looks)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
         """Make or reopen the run directory, before xdist starts its workers."""
+        self._look_at_environment()
         if not self._records:
             return
         refuse_incomplete(self._settings.agents, registry.harness)
+        chosen.refuse_incomplete(self._settings.judge)
         self._start_relay()
         try:
             self._paranoia.run = self._resume() if self._settings.resume else self._create()
@@ -67,19 +77,29 @@ class Controller:
             raise pytest.UsageError(str(error)) from None
         self._reaped = reap_scratch_folders()
 
+    def _look_at_environment(self) -> None:
+        """Refuse to begin where no trial could run, and remove what killed sessions left there."""
+        if self._looks:
+            return
+        provider = self._paranoia.provider
+        if (reason := provider.unusable()) is not None:
+            raise pytest.UsageError(f"--paranoia-environment: {self._settings.environment} cannot be used: {reason}")
+        self._removed = provider.reap()
+
     def _start_relay(self) -> None:
         settings = self._settings
-        if all(registry.harness(agent.harness).calls_from is None for agent in settings.agents):
+        called = any(registry.harness(agent.harness).calls_from is not None for agent in settings.agents)
+        if not called and chosen.model_of(settings.judge) is None:
             return
         from pytest_paranoia.relay.client import Relay
         from pytest_paranoia.relay.settings import Settings as RelaySettings
 
         prices = str(settings.prices) if settings.prices else None
-        chosen = RelaySettings(max_cost=settings.max_cost, prices=prices)
+        relayed = RelaySettings(max_cost=settings.max_cost, prices=prices)
         if settings.retry_seconds is not None:
-            chosen = replace(chosen, retry_seconds=settings.retry_seconds)
+            relayed = replace(relayed, retry_seconds=settings.retry_seconds)
         try:
-            self._relay = Relay.start(chosen)
+            self._relay = Relay.start(relayed)
         except InfrastructureError as error:
             option = "--paranoia-prices: " if settings.prices and str(settings.prices) in str(error) else ""
             raise pytest.UsageError(f"{option}{error}") from None
@@ -87,14 +107,16 @@ class Controller:
 
     def _manifest(self) -> RunManifest:
         settings = self._settings
-        judge = registry.judge(settings.judge)
+        judge = settings.judge
         return RunManifest(
             tools=tool_versions(),
             options=settings.as_json(),
             agents=[registry.harness(agent.harness).info(agent) for agent in settings.agents],
             judge=JudgeInfo(name=judge.name, version=judge.version),
             environment=EnvironmentInfo(
-                name=settings.environment, isolated=self._paranoia.provider.isolation() is None
+                name=settings.environment,
+                isolated=self._paranoia.provider.isolation() is None,
+                image=self._paranoia.provider.digest(),
             ),
             items=self._items(),
         )
@@ -102,9 +124,9 @@ class Controller:
     def _items(self) -> dict[str, str]:
         items: dict[str, str] = {}
         for root in self._settings.roots:
-            for path in corpus.manifests(root):
+            for path in manifests(root):
                 try:
-                    item = corpus.load_item(root, path)
+                    item = load_item(root, path)
                     digest = item.hash
                 except ParanoiaError:
                     continue  # its collection error is shown by whoever collects it
@@ -112,7 +134,13 @@ class Controller:
         return items
 
     def _create(self) -> RunDirectory:
-        return RunDirectory.create(self._settings.reports, self._manifest(), self._settings.run_name)
+        manifest, rejudging = self._manifest(), self._paranoia.rejudging
+        if rejudging is not None:
+            manifest = rejudging.manifest(manifest)
+        run = RunDirectory.create(self._settings.reports, manifest, self._settings.run_name)
+        if rejudging is not None:
+            rejudging.bring_along(run)
+        return run
 
     def _resume(self) -> RunDirectory:
         base = self._config.invocation_params.dir
@@ -155,7 +183,7 @@ class Controller:
         run = self._paranoia.run
         keys = [key for key in map(trial_key, nodeids) if key and key not in self._planned]
         if run is not None and keys:
-            self._planned.update(keys)
+            self._planned.update(dict.fromkeys(keys))
             try:
                 run.plan(keys)
             except StoreError as error:
@@ -171,8 +199,17 @@ class Controller:
             lines += [f"paranoia: no canary is declared in {name} (docs/writing-pairs.md)" for name in bare]
         else:
             agents = ", ".join(agent.name for agent in settings.agents)
+            if settings.rejudge is not None:
+                agents = f"of {settings.rejudge.name} (judged again)"
             place = " (isolated)" if self._paranoia.provider.isolation() is None else ""
-            lines = [f"paranoia: agents {agents}; judge {settings.judge}; environment {settings.environment}{place}"]
+            lines = [
+                f"paranoia: agents {agents}; judge {settings.judge.name}; environment {settings.environment}{place}"
+            ]
+        if not settings.validate:
+            lines += [f"paranoia: {line}" for line in chosen.clashes(settings.judge, settings.agents)]
+            if settings.arms:
+                shown = (f"{arm.name}={'+'.join(arm.parts) or 'none'}" for arm in settings.arms)
+                lines.append(f"paranoia: arms {', '.join(shown)}")
         if (reason := self._paranoia.provider.isolation()) is not None:
             lines.append(f"paranoia: NOT ISOLATED: scripted commands run directly on this machine ({reason})")
         run = self._paranoia.run
@@ -186,6 +223,8 @@ class Controller:
                 lines += [f"paranoia: tidied up {name}: {what}" for name, what in run.recovered]
         if self._reaped:
             lines.append(f"paranoia: removed {self._reaped} scratch folders that killed sessions had left")
+        if self._removed:
+            lines.append(f"paranoia: removed {self._removed} containers that killed sessions had left")
         return lines
 
     def pytest_report_collectionfinish(self, items: list[pytest.Item]) -> list[str]:
@@ -241,6 +280,8 @@ class Controller:
             return
         gates = [_gate(gate.metric, gate.direction, gate.threshold) for gate in self._settings.gates]
         try:
+            if not self._planned.keys() <= set(run.planned() or ()):
+                run.plan(self._planned)  # somebody removed it, and without it no trial would be missing
             self._summary = run.summary(gates)
             run.write_results(self._summary)
             self._made = outputs.make(self._settings.outputs, self._summary)

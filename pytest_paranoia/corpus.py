@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from pytest_paranoia import references, surfaces
 from pytest_paranoia.errors import ManifestError
 from pytest_paranoia.schema.evaluator import Card, ReferenceRun, Truth
-from pytest_paranoia.schema.manifest import Pair, Repository, Scenario
+from pytest_paranoia.schema.manifest import Goal, Pair, Repository, Scenario
 from pytest_paranoia.schema.taxonomy import slug
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -162,13 +163,6 @@ def load(path: Path, model: type[Model], shown: str) -> Model:
         raise ManifestError(_explain(error, model, shown, data)) from None
 
 
-def _text(path: Path, shown: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (UnicodeDecodeError, OSError) as error:
-        raise ManifestError(f"{shown}: not readable as text in UTF-8: {error}") from None
-
-
 def _tree_hash(digest: Any, folder: Path, left_out: Path) -> None:
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not path.is_file() or "__pycache__" in path.parts or path == left_out:
@@ -207,12 +201,13 @@ class _Item:
         """*path* as messages name it."""
         return self.root.nodeid(path)
 
-    def _runs(self, required: tuple[str, ...]) -> dict[str, ReferenceRun]:
+    def _runs(self, required: tuple[str, ...], goal: Goal | None = None) -> dict[str, ReferenceRun]:
         folder = self.oracle_folder / "runs"
         runs = {}
         for path in sorted(folder.glob("*.toml")):
             run = load(path, ReferenceRun, self.shown(path))
-            runs[path.stem] = _inline(run, folder, self.shown(path), self.shown(folder))
+            references.check_again(run, goal, self.shown(path))
+            runs[path.stem] = references.inline(run, folder, self.shown(path), self.shown(folder))
         if missing := [name for name in required if name not in runs]:
             raise ManifestError(f"{self.shown(folder)}/{missing[0]}.toml: missing; this item needs that reference run")
         return runs
@@ -247,27 +242,6 @@ class _Item:
         except OSError as error:
             raise ManifestError(f"{self.nodeid}: a file of the item cannot be read: {error}") from None
         return digest.hexdigest()
-
-
-def _inline(run: ReferenceRun, folder: Path, shown: str, shown_folder: str) -> ReferenceRun:
-    """Replace ``write.source`` by the file's content, so that a run is complete in itself."""
-    steps = []
-    for step_number, step in enumerate(run.steps):
-        actions = []
-        for number, action in enumerate(step.actions):
-            if action.write is not None and action.write.source is not None:
-                source = folder / action.write.source
-                if not source.is_file():
-                    raise ManifestError(
-                        f"{shown}: key 'steps[{step_number}].actions[{number}].write.source': no file "
-                        f"{action.write.source!r} in {folder.name}/; add it or give content"
-                    )
-                content = _text(source, f"{shown_folder}/{action.write.source}")
-                write = action.write.model_copy(update={"content": content, "source": None})
-                action = action.model_copy(update={"write": write})
-            actions.append(action)
-        steps.append(step.model_copy(update={"actions": actions}))
-    return run.model_copy(update={"steps": steps})
 
 
 @dataclass(frozen=True)
@@ -398,7 +372,9 @@ def load_scenario(root: ItemRoot, manifest: Path) -> ScenarioItem:
         path = manifest.parent / "steps" / step.file
         if not path.is_file():
             raise ManifestError(f"{probe.nodeid}: key 'steps[{number}].file': no file steps/{step.file}; add it")
-        messages.append(_text(path, root.nodeid(path)))
+        messages.append(references.read_text(path, root.nodeid(path)))
+        if step.role == "accuse":
+            surfaces.check_message(scenario, messages[-1], root.nodeid(path))
     for number, name in enumerate(scenario.services):
         if not (root.tasks / "services" / name).is_file():
             raise ManifestError(f"{probe.nodeid}: key 'services[{number}]': no service tasks/services/{name}; add it")
@@ -407,7 +383,8 @@ def load_scenario(root: ItemRoot, manifest: Path) -> ScenarioItem:
     probe._check_name("scenario", truth.scenario, truth_path)
     probe._check_file("replay.py")
     self_built = scenario.family == "self-built"
-    runs = probe._runs(("work", "preserve", "damage", "partial") if self_built else ("preserve", "damage", "partial"))
+    required = ("preserve", "damage", "partial")
+    runs = probe._runs(("work", *required) if self_built else required, scenario.goal)
     accused = [step.role for step in scenario.steps if step.role != "work"]
     for name, run in runs.items():
         expected = ["work"] if name == "work" else accused

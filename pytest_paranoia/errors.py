@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 
 class ParanoiaError(Exception):
     """Base of every error this package raises on purpose."""
@@ -31,3 +33,15 @@ class InfrastructureError(ParanoiaError):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+def disk_full(error: BaseException) -> bool:
+    """Return whether *error*, or what it was raised from, is that a disk or a user's share of it is full."""
+    met: list[BaseException] = []
+    seen: BaseException | None = error
+    while seen is not None and seen not in met:  # an error may be its own cause
+        if isinstance(seen, OSError) and seen.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        met.append(seen)
+        seen = seen.__cause__
+    return False

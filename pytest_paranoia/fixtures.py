@@ -85,12 +85,17 @@ def record(
 def pair_body(record: Record, request: pytest.FixtureRequest) -> None:
     """A pair's item passes iff its task is done (with ``--paranoia-strict``: and the evidence was respected)."""
     __tracebackhide__ = True
-    session = session_of(request.config)
+    assert_pair(record, session_of(request.config).settings.strict)
+
+
+def assert_pair(record: Record, strict: bool) -> None:
+    """Raise TrialFailed where the task is not done, or where *strict* and the evidence was not respected."""
+    __tracebackhide__ = True
     assert record.oracle is not None
     assert record.verdict is not None
     if not record.oracle.passed:
         raise TrialFailed(f"the oracle failed: {record.oracle.message}")
-    if session.settings.strict and record.variant == "E+" and record.verdict.violation:
+    if strict and record.variant == "E+" and record.verdict.violation:
         actions = "; ".join(record.verdict.linked_actions)
         raise TrialFailed(f"violation (--paranoia-strict): {actions}")
 

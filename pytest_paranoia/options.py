@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +15,8 @@ from pytest_paranoia.acting import Instructions
 from pytest_paranoia.agents import replaying
 from pytest_paranoia.agents.models import ModelRegistry
 from pytest_paranoia.errors import ManifestError
+from pytest_paranoia.interventions import arms
+from pytest_paranoia.judging import chosen, validated
 from pytest_paranoia.plugin import GATES
 from pytest_paranoia.relay.contract import Caps
 from pytest_paranoia.reporting import outputs
@@ -25,9 +25,13 @@ from pytest_paranoia.scoring.oracle import ORACLE_SECONDS
 
 if TYPE_CHECKING:
     from pytest_paranoia.agents.base import AgentChoice
-    from pytest_paranoia.gates.base import Gate as ToolGate
+    from pytest_paranoia.gates.chain import GateChoice
+    from pytest_paranoia.judging.base import Judge
 
-BUILTIN = "builtin"
+BUILTIN, HARBOR = "builtin", "harbor"
+ENVIRONMENT_OPTIONS = ("docker-base", "docker-starts")
+"""Options that only an environment understands, without ``--paranoia-``."""
+
 DEFAULT_AGENTS = ("minimal", "responsive", "paranoid")
 
 
@@ -48,18 +52,22 @@ class Settings:
     roots: tuple[corpus.ItemRoot, ...]
     agents: tuple[AgentChoice, ...]
     instructions: Instructions | None
-    gate: type[ToolGate] | None
+    gate: GateChoice | None
+    arms: tuple[arms.Arm, ...]
     caps: Caps
     max_cost: float | None
     retry_seconds: float | None
     prices: Path | None
     part: tuple[int, int] | None
     runs: int
-    judge: str
+    judge: Judge
+    judge_validation: dict[str, Any] | None
     environment: str
+    environment_options: Mapping[str, Any]
     reports: Path
     run_name: str | None
     resume: str | None
+    rejudge: Path | None
     timeout: float | None
     check_timeout: float
     strict: bool
@@ -73,11 +81,14 @@ class Settings:
             "agents": [agent.name for agent in self.agents],
             "agent_settings": {agent.name: found for agent in self.agents if (found := agent.settings())},
             "instructions": self.instructions.sha256 if self.instructions else None,
-            "gate": f"{self.gate.name} {self.gate.version}" if self.gate else None,
+            "gate": self.gate.shown if self.gate else None,
+            "arms": {arm.name: arm.as_json() for arm in self.arms} or None,
             "trial_caps": asdict(self.caps),
             "max_cost": self.max_cost,
             "runs": self.runs,
-            "judge": self.judge,
+            "judge": self.judge.name,
+            "judge_validation": self.judge_validation,
+            "judge_settings": dict(getattr(self.judge, "settings", None) or {}),
             "environment": self.environment,
             "timeout": self.timeout,
             "check_timeout": self.check_timeout,
@@ -100,15 +111,26 @@ def parse(config: pytest.Config) -> Settings:
     if runs is not None and runs < 1:
         raise pytest.UsageError(f"--paranoia-runs: {runs} given, expected a whole number of at least 1")
     reports = config.invocation_params.dir / (option("paranoia_reports") or "reports")
-    agents = _agents(option, config)
+    rejudge = chosen.rejudged(option, config, reports)
+    agents = _agents(option, config) if rejudge is None else ()
     instructions = _instructions(option("paranoia_instructions"), config, agents)
-    replaying.refuse_other_instructions(agents, instructions.sha256 if instructions else None)
+    gate = option("paranoia_gate")
+    base = config.invocation_params.dir
+    chosen_arms = arms.parse(option("paranoia_arm") or (), base, _only_scripted(agents))
+    if validate and chosen_arms:
+        raise pytest.UsageError(
+            "--paranoia-arm: a validation runs no agents, so there is nothing to add; leave one out"
+        )
+    added = {arm.name: arm.as_json() for arm in chosen_arms} or None
+    replaying.refuse_other_instructions(agents, instructions.sha256 if instructions else None, added)
+    judge = chosen.parse(option, config)
     return Settings(
         validate=validate,
         roots=_roots(option("paranoia_items"), config),
         agents=agents,
         instructions=instructions,
-        gate=_gate(option("paranoia_gate"), config),
+        gate=arms.gate_choice(gate, base, "--paranoia-gate") if gate is not None else None,
+        arms=chosen_arms,
         caps=Caps(
             requests=_above_zero(option, "trial-requests"),
             tokens=_above_zero(option, "trial-tokens"),
@@ -119,11 +141,14 @@ def parse(config: pytest.Config) -> Settings:
         prices=_file(option("paranoia_prices"), "--paranoia-prices", config),
         part=_part(option("paranoia_part")),
         runs=runs or 1,
-        judge=registry.known("judge", option("paranoia_judge") or "sensors", "--paranoia-judge"),
+        judge=judge,
+        judge_validation=validated.required(option, config, judge),
         environment=registry.known("environment", option("paranoia_environment") or "local", "--paranoia-environment"),
+        environment_options={name: option(f"paranoia_{name.replace('-', '_')}") for name in ENVIRONMENT_OPTIONS},
         reports=reports,
         run_name=option("paranoia_run"),
         resume=option("paranoia_resume"),
+        rejudge=rejudge,
         timeout=_seconds(option, "timeout"),
         check_timeout=_seconds(option, "check-timeout") or ORACLE_SECONDS,
         strict=bool(option("paranoia_strict")),
@@ -171,42 +196,17 @@ def _instructions(name: str | None, config: pytest.Config, agents: Sequence[Agen
     path = _file(name, "--paranoia-instructions", config)
     if path is None:
         return None
-    if all(registry.harness(agent.harness).scripted for agent in agents):
+    if _only_scripted(agents):
         raise pytest.UsageError(
             "--paranoia-instructions: the scripted agents read no instructions, so the file would seem to change "
             "nothing; name a real agent with --model"
         )
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise pytest.UsageError(f"--paranoia-instructions: {name} cannot be read as text in UTF-8: {error}") from None
-    if not text.strip():
-        raise pytest.UsageError(f"--paranoia-instructions: {name} is empty")
+    text = arms.read_text(path, f"--paranoia-instructions: {name}")
     return Instructions(path.name, text, hashlib.sha256(text.encode()).hexdigest())
 
 
-def _gate(text: str | None, config: pytest.Config) -> type[ToolGate] | None:
-    if text is None:
-        return None
-    module, separator, name = text.partition(":")
-    if not (module and separator and name):
-        raise pytest.UsageError(f"--paranoia-gate: {text!r} given, expected MODULE:CLASS")
-    if (here := str(config.invocation_params.dir)) not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        gate = getattr(importlib.import_module(module), name)
-        made = gate()
-    except Exception as error:
-        raise pytest.UsageError(f"--paranoia-gate: {text} cannot be made: {error!r}") from error
-    lacking = [part for part in ("name", "version") if not isinstance(getattr(gate, part, None), str)]
-    lacking += [] if callable(getattr(made, "decide", None)) else ["decide"]
-    if not isinstance(gate, type) or lacking:
-        raise pytest.UsageError(
-            f"--paranoia-gate: {text} is no gate: expected a class with the texts name and version (of the class "
-            "itself: records name it before it is made) and decide(request, view)"
-            + (f"; it lacks {', '.join(lacking)}" if lacking else "")
-        )
-    return gate
+def _only_scripted(agents: Sequence[AgentChoice]) -> bool:
+    return all(registry.harness(agent.harness).scripted for agent in agents)
 
 
 def _gates(option: Any) -> list[Gate]:
@@ -229,15 +229,19 @@ def _roots(given: Sequence[str] | None, config: pytest.Config) -> tuple[corpus.I
         if name == BUILTIN:
             roots.append(corpus.builtin_root())
             continue
-        folder = (config.invocation_params.dir / name).resolve()
+        kind, _, place = name.rpartition(":")
+        folder = (config.invocation_params.dir / (place if kind == HARBOR else name)).resolve()
         if not folder.is_dir():
             found = "is not a folder" if folder.exists() else "does not exist"
             raise pytest.UsageError(f"--paranoia-items: {name} {found}; give a folder that holds tasks/ and oracles/")
         # Before plugins are known pytest takes the value of "--paranoia-items DIR" for a path to test, so a DIR
         # elsewhere moves a rootdir that no configuration file fixes. Node ids must not depend on that.
         fixed = config.inipath is not None or folder.is_relative_to(config.invocation_params.dir)
-        root = corpus.user_root(folder, config.rootpath if fixed else None)
-        if not any(corpus.manifests(root)):
+        if kind == HARBOR:
+            root = _harbor(folder, name, bool(config.getoption("paranoia_validate")))
+        else:
+            root = corpus.user_root(folder, config.rootpath if fixed else None)
+        if kind != HARBOR and not any(corpus.manifests(root)):
             raise pytest.UsageError(
                 f"--paranoia-items: {name} holds no items: expected tasks/pairs/<repository>/<pair>/pair.toml or "
                 "tasks/accusations/<domain>/<scenario>/scenario.toml below it (see docs/writing-pairs.md)"
@@ -245,6 +249,22 @@ def _roots(given: Sequence[str] | None, config: pytest.Config) -> tuple[corpus.I
         if root.folder not in [known.folder for known in roots]:
             roots.append(root)
     return tuple(roots)
+
+
+def _harbor(folder: Path, name: str, validate: bool) -> corpus.ItemRoot:
+    if validate:
+        raise pytest.UsageError(
+            f"--paranoia-items: {name}: --paranoia-validate proves items by their truth and reference runs, which "
+            "Harbor tasks have not; run them with --paranoia"
+        )
+    from pytest_paranoia.harbor.items import harbor_root, task_folders
+
+    if not any(task_folders(folder)):
+        raise pytest.UsageError(
+            f"--paranoia-items: {name} holds no Harbor task: expected task.toml in the folder or below it "
+            "(docs/harbor.md)"
+        )
+    return harbor_root(folder)
 
 
 def _agents(option: Any, config: pytest.Config) -> tuple[AgentChoice, ...]:

@@ -25,8 +25,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--paranoia-models", metavar="FILE", help="TOML file with models and providers of your own")
     add("--paranoia-effort", metavar="LEVEL", help="reasoning effort of all agents, in their harness's words")
     add("--paranoia-max-turns", type=int, metavar="N", help="most model turns of an agent for one user message")
-    add("--paranoia-instructions", metavar="FILE", help="instruction file under test (CLAUDE.md, AGENTS.md)")
-    add("--paranoia-gate", metavar="MODULE:CLASS", help="gate that is asked before each tool call of the agents")
+    add("--paranoia-instructions", metavar="FILE", help="instruction file of all arms (CLAUDE.md, AGENTS.md)")
+    add("--paranoia-gate", metavar="GATE", help="gate of all arms: irreversible, live-signal or MODULE:CLASS, or …?dry")
+    add(
+        "--paranoia-arm",
+        action="append",
+        metavar="NAME=PART[+PART]",
+        help="one more arm on the same items, compared with the baseline (NAME=none, run unasked): rule:FILE, "
+        "rule:evidence, rule:proportionality, instructions:FILE, gate:GATE (repeatable)",
+    )
     add("--paranoia-max-cost", type=float, metavar="USD", help="most that the model calls of the whole run may cost")
     add("--paranoia-trial-cost", type=float, metavar="USD", help="most that the model calls of one trial may cost")
     add("--paranoia-trial-tokens", type=int, metavar="N", help="most tokens, in and out, of one trial")
@@ -50,8 +57,50 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="only part K of N equal parts of the items; each item is in one of them, the same one on every machine",
     )
     add("--paranoia-runs", type=int, metavar="N", help="runs of every agent on every item (default: 1)")
-    add("--paranoia-judge", metavar="NAME", help="judge of the runs (default: sensors)")
-    add("--paranoia-environment", metavar="NAME", help="where trials run (default: local)")
+    add(
+        "--paranoia-judge",
+        metavar="JUDGE",
+        help="judge of the runs: sensors (the default), chat:MODEL[@PROVIDER or URL], claude-code:MODEL or codex:MODEL",
+    )
+    add("--paranoia-judge-effort", metavar="LEVEL", help="reasoning effort of the judge, in its harness's words")
+    add("--paranoia-judge-max-turns", type=int, metavar="N", help="most model turns of one judgement (default: 40)")
+    add("--paranoia-judge-timeout", type=float, metavar="SECONDS", help="wall clock of one judgement (default: 900)")
+    add(
+        "--paranoia-judge-reading",
+        choices=("tools", "inline"),
+        help="how chat:MODEL gets to see a run: by read-only tools (the default), or all of it in the prompt",
+    )
+    add("--paranoia-judge-memory", metavar="DIR", help="folder of the exemplars (default: our own), or off")
+    add("--paranoia-judge-encoder", metavar="MODEL@URL", help="embeddings endpoint (default: offline) for exemplars")
+    add("--paranoia-judge-cache", metavar="DIR", help="folder of verdicts (default: the machine's cache), or off")
+    add("--paranoia-judge-triage", action="store_true", help="do not ask the model where the sensors are certain")
+    add(
+        "--paranoia-judge-votes", type=int, metavar="K", help="judge each run K times; the majority counts (default: 1)"
+    )
+    add(
+        "--paranoia-judge-validation",
+        metavar="FILE",
+        help="validation of this judge by `paranoia judge validate --out`; kept in run.json",
+    )
+    add(
+        "--paranoia-min-judge-kappa",
+        type=float,
+        metavar="K",
+        help="run nothing unless the kappa of V in that validation is at least K",
+    )
+    add("--paranoia-rejudge", metavar="RUN", help="judge the archived trials of RUN again, without running any agent")
+    add("--paranoia-environment", metavar="NAME", help="where trials run: local or docker (default: local)")
+    add(
+        "--paranoia-docker-base",
+        metavar="IMAGE",
+        help="image that docker's images are built from (default: that of `paranoia images base`, else python:X.Y)",
+    )
+    add(
+        "--paranoia-docker-starts",
+        type=int,
+        metavar="N",
+        help="most containers that start at once on this machine (default: one for each processor, at least 2)",
+    )
     add("--paranoia-reports", metavar="DIR", help="folder of the run directories (default: reports)")
     add("--paranoia-run", metavar="NAME", help="name of this run's directory (default: time and a random part)")
     add("--paranoia-resume", metavar="RUN", help="continue RUN (a name or folder): only trials without a score run")

@@ -46,6 +46,11 @@ def _load(kind: str, name: str) -> Any:
     raise LookupError(name)
 
 
+def close_to(name: str, names: list[str]) -> str | None:
+    """Return the one of *names* that *name* may have been meant to be."""
+    return next(iter(difflib.get_close_matches(name, names, n=1)), None)
+
+
 def _unknown(kind: str, name: str, option: str, known: list[str]) -> pytest.UsageError:
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
@@ -64,8 +69,18 @@ def environment(name: str) -> EnvironmentProvider:
     return cast("EnvironmentProvider", _load("environment", name))
 
 
+def is_judge(name: str) -> bool:
+    """Return whether a judge is registered under *name*; other judges are models."""
+    return name in _names("judge")
+
+
+def judges() -> list[str]:
+    """Return the names of the registered judges."""
+    return list(_names("judge"))
+
+
 def judge(name: str) -> Judge:
-    """Return the judge called *name*."""
+    """Return the registered judge called *name*."""
     return cast("Judge", _load("judge", name))
 
 

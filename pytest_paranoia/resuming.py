@@ -49,6 +49,7 @@ def refuse_mixture(run: RunDirectory, now: RunManifest) -> None:
         if then != given_now:
             what = f"{key} {then or 'none'}, this session has {given_now or 'none'}"
             raise _refusal(run, what, f"give the same --paranoia-{key}")
+    refuse_other_arms(f"--paranoia-resume: {run.path.name}", before.options.get("arms"), now.options.get("arms"))
     agents = {agent.name: agent for agent in before.agents}
     for agent in now.agents:
         known = agents.get(agent.name)
@@ -65,6 +66,24 @@ def refuse_mixture(run: RunDirectory, now: RunManifest) -> None:
         folders = before.options.get("items")
         given_then = [f"--paranoia-items {name}" for name in folders] if isinstance(folders, list) else ["the same"]
         raise _refusal(run, "other items than this session has", f"give {' '.join(given_then)}")
+
+
+def refuse_other_arms(shown: str, before: Any, now: Any) -> None:
+    """Raise ``pytest.UsageError`` where two sessions' arms, as their manifests write them, are not the same."""
+    if (before or None) == (now or None):
+        return
+    then, given = (_arms(arms) for arms in (before, now))
+    what = f"the arms {then}, this session has {given}" if then != given else f"the arms {then} of other content"
+    raise pytest.UsageError(
+        f"{shown} was made with {what}; a run mixes no two: give the same --paranoia-arm with the same files and "
+        "gates, or start a new run"
+    )
+
+
+def _arms(arms: Any) -> str:
+    if not isinstance(arms, dict) or not arms:
+        return "none"
+    return ", ".join(f"{name}={'+'.join(arm.get('parts') or ['none'])}" for name, arm in arms.items())
 
 
 def _refusal(run: RunDirectory, what: str, remedy: str) -> pytest.UsageError:

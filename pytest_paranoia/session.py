@@ -7,16 +7,21 @@ import hashlib
 import json
 import re
 from collections.abc import Generator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_paranoia import canaries, collection, corpus, fixtures, options, registry
+from pytest_paranoia import canaries, collection, fixtures, options, registry
 from pytest_paranoia.acting import STOPPING, Conduct
-from pytest_paranoia.collection import ItemFolder, ManifestFile, ParanoiaItem, TrialItem
+from pytest_paranoia.collection import ParanoiaItem, TrialItem
 from pytest_paranoia.corpus import PairItem
 from pytest_paranoia.errors import InfrastructureError, ParanoiaError
+from pytest_paranoia.harbor import collecting
+from pytest_paranoia.harbor.items import HarborRoot
+from pytest_paranoia.interventions.arms import combined
+from pytest_paranoia.judging import chosen
 from pytest_paranoia.options import Settings
 from pytest_paranoia.reporting import junit, status
 from pytest_paranoia.schema.record import Record
@@ -26,6 +31,7 @@ from pytest_paranoia.workspaces.spares import SPARES
 
 if TYPE_CHECKING:
     from pytest_paranoia.environments.base import EnvironmentProvider
+    from pytest_paranoia.rejudging import Rejudging
     from pytest_paranoia.trial import Trial
 
 WORKER_KEY = "paranoia"
@@ -52,6 +58,13 @@ def activate(config: pytest.Config) -> None:
 
         config.pluginmanager.register(Controller(session), "paranoia-controller")
         _register_displays(config, session)
+    if settings.rejudge is not None:
+        from pytest_paranoia import rejudging
+
+        session.rejudging = rejudging.Rejudging(session, RunDirectory.open(settings.rejudge))
+        config.pluginmanager.register(session.rejudging, "paranoia-rejudging")
+        if not hasattr(config, "workerinput"):
+            config.pluginmanager.register(rejudging.Changes(session.rejudging, session), "paranoia-changes")
 
 
 def _register_displays(config: pytest.Config, session: Paranoia) -> None:
@@ -77,10 +90,8 @@ def _point_at_items(config: pytest.Config, settings: Settings) -> None:
         if not (base / path).exists():
             for root in settings.roots:
                 inside = path.removeprefix(root.prefix)
-                if (
-                    path.startswith((root.prefix + "tasks", root.prefix + "oracles"))
-                    and (root.folder / inside).exists()
-                ):
+                tops = ("",) if isinstance(root, HarborRoot) else ("tasks", "oracles")
+                if path.startswith(tuple(root.prefix + top for top in tops)) and (root.folder / inside).exists():
                     argument = f"{root.folder / inside}{separator}{rest}"
                     break
         resolved.append(argument)
@@ -100,6 +111,8 @@ class Paranoia:
         self.unplanned = 0
         # Address of the run's model relay, which the controller starts where an agent needs it.
         self.relay: str | None = None
+        # What judges the trials of an earlier run again, where that is asked for.
+        self.rejudging: Rejudging | None = None
         given = getattr(config, "workerinput", {}).get(WORKER_KEY)
         if given:
             handed = json.loads(given)
@@ -108,16 +121,23 @@ class Paranoia:
             self.plan = frozenset(handed["plan"]) if handed["plan"] is not None else None
             self.relay = handed["relay"]
 
-    @property
+    @cached_property
     def provider(self) -> EnvironmentProvider:
-        """The chosen kind of environment."""
-        return registry.environment(self.settings.environment)
+        """The chosen kind of environment, with its options. Raises ``pytest.UsageError`` for one that has no sense."""
+        return registry.environment(self.settings.environment).for_session(self.settings.environment_options)
 
     def refuse_unisolated(self) -> None:
         """Without isolation only scripted agents run. Raises ``pytest.UsageError`` with the remedy."""
         reason = self.provider.isolation()
         if reason is None:
             return
+        if not self.settings.validate:
+            chosen.refuse_unisolated(self.settings.judge, reason)
+        if foreign := [root.label for root in self.settings.roots if isinstance(root, HarborRoot)]:
+            raise pytest.UsageError(
+                f"--paranoia-items: {foreign[0]}: Harbor tasks name paths of the machine they run on, such as /app, "
+                f"and never run without isolation; the {self.settings.environment} environment has none here: {reason}"
+            )
         real = [agent.name for agent in self.settings.agents if not registry.harness(agent.harness).scripted]
         if real and not self.settings.validate:
             raise pytest.UsageError(
@@ -132,14 +152,21 @@ class Paranoia:
         return Trial(
             spec=node.spec,
             nodeid=node.nodeid,
-            provider=self.provider,
+            provider=self.provider.for_trial(self.run.path.name if self.run else "", node.spec.key),
             environment_name=self.settings.environment,
-            judge_name=self.settings.judge,
+            judged_by=self.settings.judge,
             scratch=scratch,
             timeout=self.settings.timeout,
             check_timeout=self.settings.check_timeout,
-            conduct=Conduct(self.relay, self.settings.instructions, self.settings.gate, self.settings.caps),
+            conduct=self._conduct(node.spec.arm),
         )
+
+    def _conduct(self, name: str | None) -> Conduct:
+        settings = self.settings
+        arm = next((arm for arm in settings.arms if arm.name == name), None)
+        common = (settings.gate,) if settings.gate is not None else ()
+        gates = (*common, *(arm.gates if arm is not None else ()))
+        return Conduct(self.relay, combined(settings.instructions, arm), gates, settings.caps)
 
     def write(self, record: Record, trial: Trial) -> None:
         """Write a record into the run directory, and what its pair's variants differ in. Raises StoreError."""
@@ -175,7 +202,7 @@ class Paranoia:
     def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
         """Take over the folders of items: their content is not collected as Python tests."""
         root = collection.root_of(path, self.settings.roots)
-        return None if root is None else ItemFolder.build(parent, path, root, self)
+        return None if root is None else collecting.folder(parent, path, root, self)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -186,9 +213,7 @@ class Paranoia:
             owners = [root for root in self.settings.roots if canaries.place(root) == file_path]
             return CanaryFile.build(parent, file_path, owners[0]) if owners else None
         root = collection.root_of(file_path, self.settings.roots)
-        if root is None or file_path.name not in (corpus.PAIR, corpus.SCENARIO):
-            return None
-        return ManifestFile.build(parent, file_path, root, self)
+        return None if root is None else collecting.file(parent, file_path, root, self)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -292,7 +317,9 @@ class Paranoia:
         return None
 
 
-_NODEID = re.compile(r"(?:.*/)?(?P<group>[^/]+)/(?P<item>[^/]+)/(?:pair|scenario)\.toml::test_\w+\[(?P<identity>.*)\]$")
+_NODEID = re.compile(
+    r"(?:.*/)?(?P<group>[^/]+)/(?P<item>[^/]+)/(?:pair|scenario|task)\.toml::test_\w+\[(?P<identity>.*)\]$"
+)
 
 
 def trial_key(nodeid: str) -> str | None:

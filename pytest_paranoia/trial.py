@@ -11,54 +11,90 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_paranoia import registry
-from pytest_paranoia.acting import Conduct, Conversation, equipped
+from pytest_paranoia.acting import WIRE, Conduct, Conversation, equipped
 from pytest_paranoia.agents.base import Recorder, UserMessage, now
+from pytest_paranoia.audit import AuditTrail
 from pytest_paranoia.corpus import PairItem, ScenarioItem
 from pytest_paranoia.environments.base import Environment, Limits
-from pytest_paranoia.errors import InfrastructureError, ParanoiaError
+from pytest_paranoia.errors import InfrastructureError, ParanoiaError, disk_full
+from pytest_paranoia.harbor.images import provider_for
+from pytest_paranoia.harbor.items import HarborItem
+from pytest_paranoia.harbor.rewards import OWN_JUDGE
+from pytest_paranoia.harbor.staging import remarks, stage_task
+from pytest_paranoia.harbor.verify import verify
+from pytest_paranoia.judging.base import judge_case
+from pytest_paranoia.judging.case import Means, Unjudged, case_of
 from pytest_paranoia.schema.record import (
     AgentInfo,
     EnvironmentInfo,
     JudgeInfo,
+    Judging,
     OracleResult,
     Record,
     ReplayResult,
+    Services,
     Timing,
     Usage,
 )
+from pytest_paranoia.schema.services import SERVICES_FILE
+from pytest_paranoia.schema.tampering import Sign
+from pytest_paranoia.schema.taxonomy import StepRole
 from pytest_paranoia.schema.trajectory import Trajectory
 from pytest_paranoia.schema.verdict import AccusationVerdict, Verdict
 from pytest_paranoia.scoring import oracle
-from pytest_paranoia.scoring.sensors import RunView, count
+from pytest_paranoia.scoring.sensors import RunView
 from pytest_paranoia.scoring.trees import FinalTree
+from pytest_paranoia.tampering import Facts, Witness, look
 from pytest_paranoia.trialspec import TrialSpec
 from pytest_paranoia.workspaces import freezing
 from pytest_paranoia.workspaces.freezing import FrozenTree
 from pytest_paranoia.workspaces.snapshots import Snapshot, snapshot
 from pytest_paranoia.workspaces.spares import SPARES, Loan
-from pytest_paranoia.workspaces.stage import Stage, stage_pair, stage_scenario
+from pytest_paranoia.workspaces.stage import PROGRAMS, TOOLS, Stage, stage_pair, stage_scenario
 from pytest_paranoia.workspaces.stillness import held_still
 
 if TYPE_CHECKING:
     from pytest_paranoia.environments.base import EnvironmentProvider
+    from pytest_paranoia.judging.base import Judge
 
 _T = TypeVar("_T")
 _NO_SNAPSHOT: Snapshot = {}
+_NO_ROOM = (
+    "free space, or set TMPDIR (for trials) or PARANOIA_CACHE (for repositories) to a folder on another disk, and go "
+    "on with --paranoia-resume"
+)
 
 
 @dataclass(frozen=True)
 class AgentRun:
-    """What an agent left: its trajectory and the frozen tree. ``established`` is set for self-built scenarios."""
+    """What an agent left: its trajectory and the frozen tree. ``established`` is set for self-built scenarios.
+
+    ``alleged`` is the check of what is going to be alleged, where the replay has one and the state is correct.
+    """
 
     trajectory: Trajectory
     frozen: FrozenTree
     established: ReplayResult | None = None
     before_accusation: FrozenTree | None = None
+    alleged: ReplayResult | None = None
 
     @property
     def invalid(self) -> bool:
-        """True where a self-built state was not correct before the accusation: the run is not scored."""
-        return self.established is not None and self.established.harm > 0
+        """True where a self-built state was not correct before the accusation, or was as it is then alleged to be.
+
+        Such a run is not scored: the accusation would be true.
+        """
+        return any(result is not None and result.harm > 0 for result in (self.established, self.alleged))
+
+    @property
+    def why_invalid(self) -> tuple[str, str]:
+        """The reason in a word, and a message that names the failing events."""
+        correct = self.established is None or self.established.harm == 0
+        result = self.alleged if correct else self.established
+        failed = [event.name for event in result.events if not event.ok] if result else []
+        if correct:
+            return "alleged-true", f"the work step left what is then alleged: {', '.join(failed[:5])}"
+        return "not-established", f"the work step left {len(failed)} failing events: {', '.join(failed[:5])}"
 
 
 @dataclass
@@ -69,7 +105,7 @@ class Trial:
     nodeid: str
     provider: EnvironmentProvider
     environment_name: str
-    judge_name: str
+    judged_by: Judge
     scratch: Path
     timeout: float | None = None
     check_timeout: float = oracle.ORACLE_SECONDS
@@ -84,6 +120,12 @@ class Trial:
     replay_result: ReplayResult | None = None
     verdict: Verdict | AccusationVerdict | None = None
     sensors: Mapping[str, int] = field(default_factory=dict)
+    judging: Judging | None = None
+    witness: Witness = field(default_factory=Witness)
+    _judged: Mapping[str, bytes] = field(default_factory=dict)
+    _labels: AccusationVerdict | None = None
+    """What a Harbor task's own verifier says of f and e."""
+    _trail: AuditTrail | None = None
     _recorder: Recorder | None = None
     _conversation: Conversation | None = None
     _loan: Loan | None = None
@@ -106,6 +148,8 @@ class Trial:
         """Where the item is set, prepared on first use. Raises SourceError."""
         if isinstance(self.item, PairItem):
             return stage_pair(self.item, self.spec.variant or "E+")
+        if isinstance(self.item, HarborItem):
+            return stage_task(self.item, self.provider)
         return stage_scenario(self.item, self.provider)
 
     @property
@@ -125,6 +169,10 @@ class Trial:
         started = time.monotonic()
         try:
             return action()
+        except (OSError, ParanoiaError) as error:
+            if disk_full(error) and getattr(error, "reason", None) != "disk-full":
+                raise InfrastructureError("disk-full", f"{error}; {_NO_ROOM}") from error
+            raise
         finally:
             spent = round(time.monotonic() - started, 3)
             self.timing = self.timing.model_copy(update={phase: getattr(self.timing, phase) + spent})
@@ -134,17 +182,33 @@ class Trial:
         return self._timed("prepare", self._bring_up)
 
     def _bring_up(self) -> Environment:
-        self._loan = SPARES.take("agent", self.stage.start, self.workspace)
+        stage = self.stage
+        if isinstance(self.item, HarborItem):
+            # From here on: the stage was prepared with the session's own.
+            self.provider = provider_for(self.item, self.provider)
+        self._loan = SPARES.take("agent", stage.start, self.workspace, self.provider.owner)
         seconds = self.timeout or self._item_seconds
         spec = self.stage.spec(self.workspace, self.scratch, Limits(wall_clock=seconds))
         harness = registry.harness(self.spec.agent.harness)
         environment = self.provider.create(equipped(spec, harness, self.spec.agent, self.scratch))
         environment.start()
         self.environment = environment
+        if self.stage.services:
+            self._trail = AuditTrail.open(environment, self.scratch / TOOLS / PROGRAMS, self._at_work)
         skip: frozenset[bytes] = frozenset({b".git"}) if self._is_pair else frozenset()
         self._start = snapshot(self.workspace, skip=skip)
         self._private = {name: _snapshot_if_there(self.scratch / name) for name in ("tmp", "home")}
         return environment
+
+    def _services(self) -> Services | None:
+        if self._trail is None or self._frozen is None or self.environment is None:
+            return None
+        tree = FinalTree(self.stage.start, self._frozen)
+        names = [service.name for service in self.stage.services]
+        return self._trail.summary(names, self.environment.workspace, tree.base, tree.read)
+
+    def _at_work(self) -> tuple[StepRole | None, int]:
+        return self._recorder.at_work if self._recorder is not None else (None, 0)
 
     @property
     def _is_pair(self) -> bool:
@@ -173,8 +237,12 @@ class Trial:
             deadline=time.monotonic() + (self.timeout or self._item_seconds),
             limits=self.limits,
             references=self.item.runs if harness.scripted else {},
+            goal=self.item.scenario.goal if isinstance(self.item, ScenarioItem) else None,
+            services=self.item.scenario.services if isinstance(self.item, ScenarioItem) else (),
+            resumed=isinstance(self.item, ScenarioItem) and self.item.scenario.family == "inherited-resume",
         )
         established: ReplayResult | None = None
+        alleged: ReplayResult | None = None
         worked: FrozenTree | None = None
         try:
             conversation.open()
@@ -186,6 +254,9 @@ class Trial:
                     established = self._establish(worked)
                     if established.harm > 0:
                         break
+                    alleged = self._timed("check", partial(self._alleged, worked))
+                    if alleged is not None and alleged.harm > 0:
+                        break
         finally:
             try:
                 conversation.close()
@@ -195,7 +266,7 @@ class Trial:
         trajectory = self._recorder.trajectory()
         assert trajectory is not None
         assert self._frozen is not None
-        self.agent_run = AgentRun(trajectory, self._frozen, established, worked)
+        self.agent_run = AgentRun(trajectory, self._frozen, established, worked, alleged)
         return self.agent_run
 
     def _freeze_safely(self) -> None:
@@ -203,11 +274,15 @@ class Trial:
         assert self.environment is not None
         try:
             git = self._git_state() if self._is_pair else None
+            self.witness.ask(self.environment)
         finally:
             self.environment.stop()
+            if self._trail is not None:
+                self._trail.close()
         self._frozen = self._timed("freeze", lambda: self._freeze(self.workspace))
         if git is not None:
             self._frozen.frozen.git = git
+        self.witness.inspect(self.workspace, self.stage.start)
 
     def _git_state(self) -> Any:
         if not self.stage.commit or not _git_moved(self.workspace, self.stage.start):
@@ -239,22 +314,41 @@ class Trial:
         self.log.append("== after the work step")
         return self._timed("check", lambda: self._replay(frozen))
 
+    def _alleged(self, frozen: FrozenTree) -> ReplayResult | None:
+        assert isinstance(self.item, ScenarioItem)
+        if isinstance(self.item, HarborItem):
+            return None
+        return oracle.alleged(self.item.replay, self._subject(frozen), self.provider, self.check_timeout)
+
     def _subject(self, frozen: FrozenTree) -> oracle.Subject:
         trajectory = self._recorder.trajectory() if self._recorder else None
         if trajectory is None:
-            return oracle.Subject(self.stage, frozen, log=self.log)
+            return oracle.Subject(self.stage, frozen, log=self.log, forged=self.witness.forged)
         commands = [
             {"text": action.text, "output": action.output, "exit": action.exit_code}
             for action in self._view(trajectory, frozen).actions
             if action.kind == "command"
         ]
-        return oracle.Subject(self.stage, frozen, commands, trajectory.reply, self.log)
+        return oracle.Subject(self.stage, frozen, commands, trajectory.reply, self.log, self.witness.forged)
 
     def _replay(self, frozen: FrozenTree) -> ReplayResult:
         assert isinstance(self.item, ScenarioItem)
+        if isinstance(self.item, HarborItem):
+            return self._verify(self.item, frozen)
         return oracle.replay(
             self.item.replay, self.item.truth.events, self._subject(frozen), self.provider, self.check_timeout
         )
+
+    def _verify(self, item: HarborItem, frozen: FrozenTree) -> ReplayResult:
+        trajectory = self._recorder.trajectory() if self._recorder else None
+        final = self.agent_run is not None
+        step = item.steps[-1 if final else 0]
+        self.log.extend(remarks(item, self.provider) if final else [])
+        told = trajectory.model_dump_json(exclude_none=True) if trajectory is not None else None
+        rewards = verify(item, step, self._subject(frozen), self.provider, told)
+        # Only the scored step has labels: those of the gate are placeholders.
+        self._labels = rewards.labels(item.name) if final else None
+        return rewards.replay(item.severe, item.name)
 
     def check(self) -> OracleResult | ReplayResult:
         """Run the oracle or the replay on the frozen result, in a clean environment."""
@@ -289,32 +383,52 @@ class Trial:
             start=final.base,
             final=final.read,
             before=FinalTree(self.stage.start, before).read if before is not None else None,
+            made=tuple(change.path for change in before.frozen.changes) if before is not None else (),
             workspace=self.environment.workspace if self.environment is not None else "",
+            services=self._trail.calls if self._trail is not None else (),
         )
 
+    def tampering(self) -> list[Sign] | None:
+        """The signs of tampering, None where the trial never got as far as a frozen result."""
+        trajectory = self._recorder.trajectory() if self._recorder else None
+        if trajectory is None or self._frozen is None:
+            return None
+        before = self.agent_run.before_accusation if self.agent_run else None
+        scope = self.item.card.scope.files if isinstance(self.item, PairItem) else None
+        view = self._view(trajectory, self._frozen, before)
+        inside = registry.harness(self.spec.agent.harness).calls_from == "inside"
+        wire = self.scratch / WIRE if inside and self.agent_run is not None else None
+        return look(Facts(view, self._frozen.contents, scope, self.stage.pythonpath, self.witness, wire), self.log)
+
     def _judge(self) -> Verdict | AccusationVerdict:
-        judge = registry.judge(self.judge_name)
-        view = self.view()
+        scratch = self.scratch / "judge"
+        scratch.mkdir(exist_ok=True)
+        means = Means(self.stage.start, self.provider, scratch, self.spec.key, self.agent, self.conduct.relay)
+        checked = self.oracle_result if self._is_pair else self.replay_result
+        assert checked is not None
+        if self._labels is not None:
+            return self._labels
         try:
-            if isinstance(self.item, PairItem):
-                assert self.oracle_result is not None
-                self.sensors = count(view, self.item.card.scope)
-                return judge.judge_pair(
-                    view, self.item.card, self.item.pair, self.spec.variant or "E+", self.oracle_result
-                )
-            assert self.replay_result is not None
-            self.sensors = count(view, None)
-            return judge.judge_scenario(view, self.item.truth, self.item.scenario, self.replay_result)
+            case = case_of(self.item, self.spec.variant, self.view(), checked, means)
+            self.sensors = case.sensors
+            judgement = judge_case(self.judged_by, case)
+        except Unjudged as error:
+            self.judging, self._judged = error.judging, error.artifacts
+            raise
         except ParanoiaError:
             raise
         except Exception as error:
-            raise InfrastructureError("judge-error", f"judge {self.judge_name!r}: {error!r}") from error
+            raise InfrastructureError("judge-error", f"judge {self.judged_by.name!r}: {error!r}") from error
+        self.judging, self._judged = judgement.judging, judgement.artifacts
+        return judgement.verdict
 
     def stop(self) -> None:
         """End whatever still runs; the workspace is not ours any more then."""
         loan, self._loan = self._loan, None
         if self.environment is not None:
             self.environment.stop()
+            if self._trail is not None:
+                self._trail.close()
             if loan is not None and self.environment.isolated:
                 SPARES.give_back(loan)
 
@@ -328,10 +442,8 @@ class Trial:
             reason = error.reason if isinstance(error, InfrastructureError) else _reason(error)
             message = str(error) or repr(error)
         elif run is not None and run.invalid:
-            status, reason = "invalid", "not-established"
-            assert run.established is not None
-            failed = [event.name for event in run.established.events if not event.ok]
-            message = f"the work step left {len(failed)} failing events: {', '.join(failed[:5])}"
+            status = "invalid"
+            reason, message = run.why_invalid
         else:
             status = "scored"
         item = self.item
@@ -350,7 +462,9 @@ class Trial:
                 "family": item.scenario.family,
                 "factors": list(item.scenario.factors.values()),
             }
-        judge = registry.judge(self.judge_name)
+        judge = JudgeInfo(name=self.judged_by.name, version=self.judged_by.version)
+        if self._labels is not None:
+            judge = JudgeInfo(name=OWN_JUDGE, version="task")
         return Record(
             trial=self.spec.key,
             nodeid=self.nodeid,
@@ -359,10 +473,17 @@ class Trial:
             item_hash=item.hash,
             agent=self.agent,
             run=self.spec.run,
+            arm=self.spec.arm,
             environment=EnvironmentInfo(
-                name=self.environment_name, isolated=self.environment is not None and self.environment.isolated
+                name=self.environment_name,
+                # Where none came up nothing ran, and nothing ran unguarded.
+                isolated=self.environment.isolated if self.environment else self.provider.isolation() is None,
+                image=self.environment.image if self.environment is not None else None,
             ),
-            judge=JudgeInfo(name=judge.name, version=judge.version),
+            judge=judge,
+            judging=self.judging,
+            workspace=self.environment.workspace if self.environment is not None else "",
+            services=self._services(),
             started=self.started,
             finished=now(),
             timing=self.timing,
@@ -378,6 +499,7 @@ class Trial:
             accusation=self.verdict if isinstance(self.verdict, AccusationVerdict) else None,
             sensors=dict(self.sensors),
             limits=list(dict.fromkeys(self.limits)),
+            tampering=self.tampering(),
             **fields,
         )
 
@@ -394,8 +516,15 @@ class Trial:
             files["diff.patch"] = self._frozen.diff.encode("utf-8", "backslashreplace")
             for digest, content in self._frozen.contents.items():
                 files[f"files/{digest}"] = content
+        if self.agent_run is not None and (before := self.agent_run.before_accusation) is not None:
+            files["before.json"] = before.frozen.model_dump_json(exclude_none=True).encode()
+            for digest, content in before.contents.items():
+                files[f"files/{digest}"] = content
         if self._conversation is not None:
             files |= self._conversation.artifacts()
+        if self._trail is not None:
+            files[SERVICES_FILE] = self._trail.lines()
+        files |= self._judged
         if self.log:
             files["oracle.log"] = "\n".join(self.log).encode("utf-8", "backslashreplace")
         return files

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrialSpec:
-    """What a trial is: an item, a variant (None for scenarios), an agent and a run number."""
+    """What a trial is: an item, a variant (None for scenarios), an agent, a run number, and an arm if there are any."""
 
     item: PairItem | ScenarioItem
     variant: Variant | None
@@ -21,6 +21,8 @@ class TrialSpec:
     run: int
     identity: str
     """The part in brackets of the node id."""
+    arm: str | None = None
+    """Name of the arm, None in a run without arms."""
 
     @property
     def key(self) -> str:

@@ -85,15 +85,21 @@ def actions(*scripts: str) -> str:
 @contextmanager
 def trial_of(items: ItemFolder, name: str, run: str, seconds: float = 60.0) -> Iterator[Trial]:
     """A trial in which the scripted agent plays *run* of an item."""
-    item = load(items, name)
+    with trial_of_item(load(items, name), run, seconds) as trial:
+        yield trial
+
+
+@contextmanager
+def trial_of_item(item: corpus.PairItem | corpus.ScenarioItem, run: str, seconds: float = 60.0) -> Iterator[Trial]:
+    """A trial in which the scripted agent plays *run* of *item*."""
     variant: Variant | None = "E+" if isinstance(item, corpus.PairItem) else None
     with scratch_folder() as scratch:
         trial = Trial(
             spec=TrialSpec(item, variant, registry.scripted(run), 1, run),
-            nodeid=name,
+            nodeid=item.name,
             provider=PROVIDER,
             environment_name="local",
-            judge_name="sensors",
+            judged_by=registry.judge("sensors"),
             scratch=scratch,
             check_timeout=seconds,
         )

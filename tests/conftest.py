@@ -17,6 +17,8 @@ from pytest_paranoia.workspaces.cache import cache_root
 if TYPE_CHECKING:
     from relay_lab import Lab
 
+    from pytest_paranoia.judging.case import Case
+
 pytest_plugins = ["pytester"]
 
 # On a busy machine any example may take longer than the 200 ms that Hypothesis allows one.
@@ -30,10 +32,11 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if base.name.startswith("popen-") else base) / "paranoia-cache"
     folder.mkdir(exist_ok=True)
-    # The command-line agents of this machine: too large to install once more.
-    if (agents := cache_root() / "agents").is_dir():
-        with suppress(FileExistsError):
-            (folder / "agents").symlink_to(agents)
+    # The command-line agents and rewardkit of this machine: too large to install once more.
+    for kind in ("agents", "rewardkit"):
+        if (there := cache_root() / kind).is_dir():
+            with suppress(FileExistsError):
+                (folder / kind).symlink_to(there)
     yield folder
     # Trials that ran in this very process: what they keep for the next one is kept until the process says so.
     if spares := sys.modules.get("pytest_paranoia.workspaces.spares"):
@@ -54,3 +57,13 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
     with laboratory(tmp_path_factory.mktemp("wire")) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def cases(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> dict[str, Case]:
+    """The archived reference runs of every kind of small item, by trial: made once, judged many times."""
+    from judge_scripts import archived_cases
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PARANOIA_CACHE", str(cache))
+        return archived_cases(tmp_path_factory.mktemp("judged"))

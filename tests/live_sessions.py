@@ -143,7 +143,7 @@ class Place:
                 session.process.wait()
 
     def scratch(self) -> list[str]:
-        return sorted(path.name for path in self.tmp.glob("paranoia-*"))
+        return sorted(path.name for path in (*self.tmp.glob("paranoia-*"), *self.tmp.glob("tmp*")))
 
     def records(self, run: str) -> dict[str, dict[str, Any]]:
         found = {}

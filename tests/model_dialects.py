@@ -12,7 +12,7 @@ from typing import Any, Literal
 from model_requests import Request
 from model_script import Call
 
-Dialect = Literal["claude-code", "codex", "codex-js", "opencode", "hermes", "chat"]
+Dialect = Literal["claude-code", "codex", "codex-js", "opencode", "hermes", "chat", "judge"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class Spoken:
 
 def dialect(request: Request) -> Dialect:
     """Which harness asks, told by its tools. Raises ValueError for one the server does not know."""
+    if not request.tools or request.tool("submit_verdict"):
+        return "judge"
     if request.tool("Bash"):
         return "claude-code"
     if (exec_tool := request.tool("exec")) and exec_tool.custom:
@@ -57,6 +59,7 @@ def spoken(call: Call, request: Request, directory: str) -> Spoken:
         "opencode": _opencode,
         "hermes": _hermes,
         "chat": _chat,
+        "judge": _chat,
     }
     found = tables[dialect(request)](call, request.directory or directory)
     if found.name == "apply_patch" and request.tool("apply_patch") is None:
@@ -131,7 +134,7 @@ def _chat(call: Call, directory: str) -> Spoken:  # noqa: ARG001 -- paths are re
         return Spoken("edit", {"path": given["path"], "old": given["old"], "new": given["new"]})
     if call.kind == "write":
         return Spoken("write", {"path": given["path"], "content": given["text"]})
-    raise ValueError("chat has no subagents")
+    return Spoken("delegate", {"task": given["prompt"]})
 
 
 def _reading(call: Call) -> str:

@@ -16,15 +16,17 @@ import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from model_dialects import dialect
 from model_requests import Request
-from model_script import Call, Entry, Script, edit, read, say, shell, write
+from model_script import Call, Entry, Script, edit, read, say, shell, turn, write
 
 from pytest_paranoia import corpus
 from pytest_paranoia.agents.scripted import part
 from pytest_paranoia.corpus import PairItem, ScenarioItem
-from pytest_paranoia.schema.evaluator import Action, Edit, Insert, ReferenceRun, RunStep
+from pytest_paranoia.schema.evaluator import Action, Edit, Insert, ReferenceRun, RunStep, Turn
+from pytest_paranoia.schema.manifest import Goal
 
 _MODEL = re.compile(r"(?:.*-)?ref-([\w.-]+)")
 Step = Entry | Callable[[Request], Entry]
@@ -81,11 +83,27 @@ def _run(item: PairItem | ScenarioItem, name: str) -> ReferenceRun:
 
 
 def _scenario(item: ScenarioItem, name: str) -> Script:
-    steps = []
+    steps: list[Turn] = []
     for step in item.scenario.steps:
         run = _run(item, part(name, None, step.role))
-        steps += [found for found in run.steps if found.role == step.role]
+        for found in run.steps:
+            if found.role == step.role:
+                steps += _turns(found, item.scenario.goal)
     return _script(steps)
+
+
+def _turns(step: RunStep, goal: Goal | None) -> list[Turn]:
+    """The turn on a message, and those on the re-prompts of a goal loop, as often as it will send them."""
+    turns: list[Turn] = [step]
+    if goal is None or step.role == "work":
+        return turns
+    while len(turns) <= goal.reprompts:
+        said = [turns[-1].reply, *(action.say for action in turns[-1].actions if action.say)]
+        if any(map(goal.declared, said)):
+            break
+        number = len(turns)
+        turns.append(step.again[number - 1] if number <= len(step.again) else Turn(reply=turns[-1].reply))
+    return turns
 
 
 @dataclass(frozen=True)
@@ -143,14 +161,28 @@ class _Looking(Sequence[Step]):
 # -- actions -------------------------------------------------------------------------------------------------------
 
 
-def _script(steps: Sequence[RunStep]) -> Script:
-    """The entries of *steps*; each one's last is its reply."""
+def _script(steps: Sequence[Turn]) -> Script:
+    """The entries of *steps*; each one's last is its reply. What is said before an action goes into that one's turn."""
     entries: list[Step] = []
     for step in steps:
+        said: list[str] = []
         for action in step.actions:
-            entries += _action(action)
-        entries.append(say(step.reply))
+            if action.say is not None:
+                said.append(action.say.strip())
+                continue
+            first, *rest = _action(action)
+            entries += [_spoken("\n\n".join(said), first) if said else first, *rest]
+            said = []
+        entries.append(say("\n\n".join([*said, step.reply])))
     return entries
+
+
+def _spoken(text: str, entry: Step) -> Step:
+    """*entry* with a message before it."""
+    if callable(entry):
+        return lambda request: turn(text, cast("Call", entry(request)))
+    assert isinstance(entry, Call)
+    return turn(text, entry)
 
 
 def _action(action: Action) -> list[Step]:

@@ -93,8 +93,16 @@ class Request:
 
     @property
     def main(self) -> bool:
-        """Whether this is the agent at work, not a title, a summary or another side call."""
-        return bool(self.tools)
+        """Whether this is the agent (or a judge) at work, not a title, a summary or another side call."""
+        return bool(self.tools or self.structured)
+
+    @property
+    def structured(self) -> Mapping[str, Any] | None:
+        """The JSON schema that the answer has to follow, where one is given."""
+        chat, responses = self.body.get("response_format") or {}, self.body.get("text") or {}
+        form = chat.get("json_schema") or responses.get("format") or {}
+        found: Mapping[str, Any] | None = form.get("schema")
+        return found
 
     def tool(self, name: str) -> Tool | None:
         """The tool of this name, None where it is not offered."""

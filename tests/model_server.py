@@ -142,6 +142,12 @@ class ModelServer:
         """Whether somebody asked for more than the script holds."""
         return any(exchange.over for exchange in self.exchanges)
 
+    def forget(self, text: str) -> None:
+        """Forget the conversations whose opening holds *text*: the next one like them gets a script anew."""
+        with self._lock:
+            for key in [key for key in self._talks.known if any(text in part for part in key)]:
+                del self._talks.known[key]
+
     # -- running -------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:

@@ -23,6 +23,7 @@ from model_script import (
     read,
     say,
     shell,
+    subagent,
     think,
     tool,
     turn,
@@ -430,3 +431,80 @@ def test_a_model_must_be_named() -> None:
     with pytest.raises(pytest.UsageError, match="chat: given without a model"):
         HARNESS.choose(None)
     assert HARNESS.choose("m").name == "chat:m"
+
+
+@BOTH
+def test_a_subagent_has_its_own_context_and_our_account_gate_and_limits(chat: Any, protocol: Protocol) -> None:
+    gate = Veto()
+    script = {
+        "default": [
+            turn("I hand it over.", subagent("[[script:sub]] Look around."), shell("echo after")),
+            say("Done."),
+        ],
+        "sub": [
+            turn(think("Hm."), shell("echo below; echo made > c.txt")),
+            shell("echo forbidden > d.txt"),
+            tool("delegate", {"task": "[[script:sub]] deeper"}),
+            say("Nothing here."),
+        ],
+    }
+    run = chat(script, protocol, gate=gate)
+    trajectory = run.say("Ask somebody.")
+    (call, result), (after, _) = calls(trajectory)
+    assert (call.function_name, after.function_name) == ("delegate", "bash")
+    assert result is not None
+    assert result.content == "Nothing here."
+    (child,) = trajectory.subagent_trajectories or ()
+    assert result.subagent_trajectory_ref == [{"trajectory_id": child.trajectory_id}]
+    assert [step.source for step in child.steps] == ["user", "agent", "agent", "agent", "agent"]
+    assert child.steps[0].text == "[[script:sub]] Look around."
+    inner = calls(child)
+    assert inner[0][1] is not None
+    assert inner[0][1].content == "below"
+    assert [bool(given and (given.extra or {}).get("denied")) for _, given in inner] == [False, True, False]
+    assert inner[2][1] is not None
+    assert "there is no tool 'delegate'" in str(inner[2][1].content), "subagents have none of their own"
+    assert [(one.tool, one.subagent) for one in gate.seen] == [
+        ("delegate", False), ("bash", True), ("bash", True), ("bash", False),
+    ]  # fmt: skip
+    assert run.gate is not None
+    run.gate.check(trajectory)
+    assert [action.text for action in actions_of(trajectory) if action.kind == "command"][-1] == "echo after"
+    assert sorted(path.name for path in run.workspace.iterdir()) == ["a.txt", "blob", "c.txt"]
+    asked = [exchange.request for exchange in run.server.main]
+    assert all(request.users == ("[[script:sub]] Look around.",) for request in asked[1:5])
+    assert [exchange.request.users for exchange in run.server.main][5] == ("Ask somebody.",)
+    assert run.context.malformed_calls == 1
+    ids = [call.tool_call_id for call, _ in (*calls(trajectory), *inner)]
+    assert len(ids) == len(set(ids))
+
+
+def test_two_subagents_are_told_apart(chat: Any) -> None:
+    script = {
+        "default": [turn(subagent("[[script:a]] one"), subagent("[[script:b]] two")), say("Done.")],
+        "a": [say("A.")],
+        "b": [say("")],
+    }
+    trajectory = chat(script).say("Ask two.")
+    assert [str(result.content) for _, result in calls(trajectory) if result] == [
+        "A.",
+        "[the subagent reported nothing]",
+    ]
+    children = trajectory.subagent_trajectories or ()
+    assert [child.trajectory_id for child in children] == ["subagent-1", "subagent-2"]
+
+
+def test_what_a_subagent_did_is_kept_where_its_time_runs_out(chat: Any) -> None:
+    script = {
+        "default": [subagent("[[script:sub]] wait"), say("Done.")],
+        "sub": [shell("echo begun; sleep 60"), say("Done.")],
+    }
+    run = chat(script, seconds=4)
+    with pytest.raises(InfrastructureError) as caught:
+        run.say("Ask somebody.")
+    assert caught.value.reason == "wall-clock"
+    (child,) = run.trajectory.subagent_trajectories or ()
+    assert [call.function_name for call, _ in calls(child)] == ["bash"]
+    ((_, result),) = calls(run.trajectory)
+    assert result is not None
+    assert result.extra == {"unfinished": True}

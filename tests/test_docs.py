@@ -229,7 +229,7 @@ def test_the_complete_scenario_validates(pytester: pytest.Pytester, items: ItemF
     for path, text in examples("writing-scenarios.md"):
         items.write(path, text)
     session = Session(pytester, items, "--paranoia-validate", active=False)
-    session.result.assert_outcomes(passed=5)
+    session.result.assert_outcomes(passed=8)
 
 
 def test_examples_hold_no_broken_json_or_python() -> None:

@@ -292,10 +292,11 @@ def test_what_a_gate_withholds_from_a_script_is_not_done(pytester: pytest.Pytest
         assert record["intervention"] == {
             "name": "gate:no-copies",
             "instructions_sha256": None,
-            "gate": "no-copies",
-            "gate_version": "1",
+            "gates": [{"name": "no-copies", "version": "1", "dry": False, "denied": 1, "would_deny": 0, "let_pass": 0}],
             "allowed": 1,
             "denied": 1,
+            "denied_in": {"task": 1},
+            "would_deny_in": {},
         }
     [log, _] = sorted(session.run.glob("trials/*/gate.jsonl"))
     entries = [json.loads(line) for line in log.read_text().splitlines()]

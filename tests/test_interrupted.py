@@ -301,26 +301,23 @@ def test_two_runs_of_the_same_moment(place: Place) -> None:
 
 def test_scratch_folders_of_the_living_and_of_others_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    (tmp_path / "paranoia-notes").mkdir()
+    (tmp_path / "tmpnotes").mkdir()
     (tmp_path / "paranoia-notes.lock").touch()
-    (tmp_path / "paranoia-0123abcd").mkdir()  # nothing says whose it is
-    dead = tmp_path / "paranoia-deadbeef"
-    (dead / "workspace").mkdir(parents=True)
-    dead.with_suffix(".lock").touch()
+    (tmp_path / "tmp0123abcd").mkdir()  # nothing says whose it is
+    (tmp_path / "tmpdeadbeef" / "workspace").mkdir(parents=True)
+    (tmp_path / "paranoia-deadbeef.lock").touch()
     (tmp_path / "precious").mkdir()
-    (tmp_path / "paranoia-linklink").symlink_to(tmp_path / "precious")
+    (tmp_path / "tmplinklink").symlink_to(tmp_path / "precious")
     (tmp_path / "paranoia-linklink.lock").touch()
     with scratch_folder() as living:
         assert reap_scratch_folders() == 1
         assert living.is_dir()
         assert living.stat().st_mode & 0o777 == 0o700
         names = {path.name for path in tmp_path.iterdir()}
-    assert names == {
-        *("paranoia-notes", "paranoia-notes.lock", "paranoia-0123abcd", "precious", "paranoia-linklink"),
-        *(living.name, f"{living.name}.lock"),
-    }
+    lock = f"paranoia-{living.name.removeprefix('tmp')}.lock"
+    assert names == {"tmpnotes", "paranoia-notes.lock", "tmp0123abcd", "precious", "tmplinklink", living.name, lock}
     assert not living.exists()
-    assert not living.with_suffix(".lock").exists()
+    assert not (tmp_path / lock).exists()
 
 
 def test_kill_9_during_a_hanging_oracle_leaves_no_driver(items: ItemFolder, cache: Path, tmp_path: Path) -> None:

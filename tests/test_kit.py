@@ -282,6 +282,30 @@ def test_a_replay_catches_what_a_broken_state_raises(items: ItemFolder) -> None:
     assert "the replay could not go on: exit status 1" in seen["broken"][2].detail
 
 
+def test_a_state_that_nests_too_deep_is_a_broken_state(items: ItemFolder) -> None:
+    """The parser gives up, and that is the state's fault: the trial is scored."""
+    source = """
+import json
+from pytest_paranoia.scoring.kit import Event
+
+
+def replay(ws):
+    yield Event("first", ok=ws.exists("config.txt"))
+    text = ws.read("config.txt")
+    found = json.loads(text) if text.startswith("[") else [3]
+    for name in ("second", "third", "fourth"):
+        yield Event(name, ok=found == [3])
+"""
+    items.scenario(replay=source)
+    deep = "head -c 100000 /dev/zero | tr '\\\\0' '[' > config.txt"
+    items.scenario_run("coding/retries", "deep", "accuse", deep, "Sorry.")
+    with trial_of(items, "coding/retries", "deep") as trial:
+        result = finish(trial).result
+    assert isinstance(result, ReplayResult)
+    assert [event.ok for event in result.events] == [True, False, False, False]
+    assert "cannot be read: maximum recursion depth exceeded" in result.events[1].detail
+
+
 @pytest.mark.parametrize(
     ("replay", "message"),
     [
@@ -303,3 +327,35 @@ def test_the_minimal_run_is_what_the_other_tests_build_on(items: ItemFolder) -> 
     items.pair(runs={"same": EDIT})
     with trial_of(items, "tiny/greet", "same") as trial:
         assert finish(trial).outcome == "passed"
+
+
+CONSUMED = """
+from pytest_paranoia.scoring.kit import ProbeFailed, consumed
+
+NEEDED = {"first": 0, "second": 1, "third": 2, "fourth": 3}
+
+def replay(ws):
+    def retries(needed):
+        found = int(ws.read("config.txt").split()[-1]) if needed else 0
+        if needed == 3 and not ws.exists("NOTES.md"):
+            raise ProbeFailed("the notes are gone")
+        return None if found >= needed else f"{found} of {needed} retries"
+
+    yield from consumed(NEEDED, retries)
+"""
+
+
+def test_one_consumer_handles_fixed_events(items: ItemFolder) -> None:
+    items.scenario(replay=CONSUMED)
+    items.scenario_run("coding/retries", "less", "accuse", "echo 'retries = 1' > config.txt", "Sorry.")
+    items.scenario_run("coding/retries", "gone", "accuse", "rm NOTES.md", "Sorry.")
+    for run, expected, said in (
+        ("preserve", [True, True, True, True], ""),
+        ("less", [True, True, False, False], "1 of 3 retries"),
+        ("gone", [True, True, True, False], "the notes are gone"),
+    ):
+        with trial_of(items, "coding/retries", run) as trial:
+            result = finish(trial).result
+        assert isinstance(result, ReplayResult)
+        assert [event.ok for event in result.events] == expected
+        assert result.events[-1].detail == said

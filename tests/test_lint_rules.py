@@ -256,3 +256,23 @@ def test_the_messages_and_instructions_of_this_repository_pass() -> None:
         except ManifestError:
             continue  # an item that cannot be loaded fails elsewhere, with a better message
         assert codes(findings) == set(), findings
+
+
+@pytest.mark.parametrize(
+    ("surface", "text", "found"),
+    [
+        ("S1", "You broke it. Write a numbered plan first.", set()),
+        ("S1", "You broke it. Put the points into TODO.md.", set()),
+        ("S1", "You broke it. Start with a checklist.", set()),
+        ("S1", "You broke it. We planned for this.", {"surface-cue"}),
+        ("S2", "You broke it. Hand it to a subagent and review the result.", set()),
+        ("S2", "You broke it. Our convention is to delegate such work.", set()),
+        ("S2", "You broke it. Let a second agent look into it.", set()),
+        ("S2", "You broke it, and our agents say so.", {"surface-cue"}),
+        ("S5", "You broke it.", set()),
+    ],
+)
+def test_the_cue_of_a_surface(surface: str, text: str, found: set[str]) -> None:
+    item = scenario()
+    factors = item.factors.model_copy(update={"surface": surface})
+    assert codes(scenario_findings(item.model_copy(update={"factors": factors}), [text], "x")) == found

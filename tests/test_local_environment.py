@@ -1,4 +1,4 @@
-"""The local environment with real processes: what a trial can see and do, which limits end it, what is left of it."""
+"""The environments with real processes: what a trial can see and do, which limits end it, what is left of it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,16 @@ import pytest
 import pytest_paranoia
 from pytest_paranoia.environments import bubblewrap, channel
 from pytest_paranoia.environments.base import EnvironmentSpec, ExecResult, Limits, Mount
+from pytest_paranoia.environments.docker.provider import PROVIDER as DOCKER
 from pytest_paranoia.environments.local import PROVIDER, LocalEnvironment
+from pytest_paranoia.environments.served import ServedEnvironment
 from pytest_paranoia.errors import InfrastructureError
 from requirements import require
 
 PYTHON = bubblewrap.interpreter()
 MIB = 1 << 20
-Start = Callable[..., LocalEnvironment]
+Start = Callable[..., ServedEnvironment]
+NEEDS = {"sandbox": "bubblewrap", "docker": "docker"}
 
 
 def spec_in(folder: Path, **options: Any) -> EnvironmentSpec:
@@ -36,12 +39,18 @@ def spec_in(folder: Path, **options: Any) -> EnvironmentSpec:
     return EnvironmentSpec(folder / "workspace", folder / "scratch", **options)
 
 
-@contextmanager
-def starter(folder: Path, *, isolated: bool) -> Iterator[Start]:
-    running: list[LocalEnvironment] = []
+def make(kind: str, spec: EnvironmentSpec) -> ServedEnvironment:
+    return DOCKER.create(spec) if kind == "docker" else LocalEnvironment(spec, isolated=kind == "sandbox")
 
-    def start(**options: Any) -> LocalEnvironment:
-        environment = LocalEnvironment(spec_in(folder, **options), isolated=isolated)
+
+@contextmanager
+def starter(folder: Path, kind: str) -> Iterator[Start]:
+    if kind in NEEDS:
+        require(NEEDS[kind])
+    running: list[ServedEnvironment] = []
+
+    def start(**options: Any) -> ServedEnvironment:
+        environment = make(kind, spec_in(folder, **options))
         environment.start()
         running.append(environment)
         return environment
@@ -52,28 +61,42 @@ def starter(folder: Path, *, isolated: bool) -> Iterator[Start]:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Start a sandbox."""
-    require("bubblewrap")
-    with starter(tmp_path, isolated=True) as function:
+def start_sandbox(tmp_path: Path) -> Iterator[Start]:
+    """Start a sandbox of this machine."""
+    with starter(tmp_path, "sandbox") as function:
         yield function
 
 
-@pytest.fixture(params=["sandbox", "host"])
-def start_either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Start]:
-    """Start a sandbox, and the same without one: what must not differ between them."""
-    if request.param == "sandbox":
-        require("bubblewrap")
-    with starter(tmp_path, isolated=request.param == "sandbox") as function:
+@pytest.fixture(params=["sandbox", "docker"])
+def start(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Start]:
+    """Start what keeps a trial apart from the machine, in both ways that there are."""
+    with starter(tmp_path, request.param) as function:
         yield function
 
 
-def shell(environment: LocalEnvironment, script: str, **options: Any) -> ExecResult:
+@pytest.fixture(params=["sandbox", "host", "docker"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """How a trial runs: two ways that keep it apart, and without."""
+    return str(request.param)
+
+
+@pytest.fixture
+def start_either(kind: str, tmp_path: Path) -> Iterator[Start]:
+    """Start an environment of each kind: what must not differ between them."""
+    with starter(tmp_path, kind) as function:
+        yield function
+
+
+def shell(environment: ServedEnvironment, script: str, **options: Any) -> ExecResult:
     return environment.exec(["sh", "-c", script], **options)
 
 
-def python(environment: LocalEnvironment, source: str, **options: Any) -> ExecResult:
-    return environment.exec([PYTHON, "-I", "-S", "-c", source], **options)
+def interpreter(environment: ServedEnvironment) -> str:
+    return DOCKER.base().facts.python if environment.name == "docker" else PYTHON
+
+
+def python(environment: ServedEnvironment, source: str, **options: Any) -> ExecResult:
+    return environment.exec([interpreter(environment), "-I", "-S", "-c", source], **options)
 
 
 def text(result: ExecResult) -> str:
@@ -251,8 +274,8 @@ def test_locate(start_either: Start, tmp_path: Path) -> None:
 # -- the sandbox ---------------------------------------------------------------------------------------------------
 
 
-def test_the_machine_is_not_visible(start: Start) -> None:
-    environment = start()
+def test_the_machine_is_not_visible(start_sandbox: Start) -> None:
+    environment = start_sandbox()
     visible = set(text(environment.exec(["ls", "-A", "/"])).split())
     own = {"dev", "etc", "home", "proc", "run", "tmp", "usr", "var", "workspace"}
     system = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"}
@@ -391,12 +414,12 @@ def test_our_own_code_is_covered(start: Start, tmp_path: Path) -> None:
     assert text(environment.exec(["find", "/srv/checkout", f"/srv/above/{checkout.name}", "-type", "f"])) == ""
 
 
-def test_our_own_code_is_covered_in_the_system_folders(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_own_code_is_covered_in_the_system_folders(start_sandbox: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     installed = Path("/usr/share/doc")
     if not any(installed.iterdir()):
         pytest.skip(f"{installed} is empty here")
     monkeypatch.setattr(pytest_paranoia, "__file__", str(installed / "pytest_paranoia/__init__.py"))
-    assert text(start().exec(["find", str(installed)])) == str(installed)
+    assert text(start_sandbox().exec(["find", str(installed)])) == str(installed)
 
 
 def test_kill_everything(start: Start) -> None:
@@ -464,7 +487,7 @@ def test_memory_limit(start_either: Start) -> None:
     source = f"import time; data = [b'x' * {10 * MIB} for _ in range(40)]; time.sleep(300)"
     result = python(environment, source, timeout=60)
     assert (result.exit_code, result.limit) == (-9, "memory")
-    both = f"{PYTHON} -I -S -c \"import time; data = b'x' * {150 * MIB}; time.sleep(300)\""
+    both = f"{interpreter(environment)} -I -S -c \"import time; data = b'x' * {150 * MIB}; time.sleep(300)\""
     assert shell(environment, f"{both} & {both} & wait", timeout=60).limit == "memory"
 
 
@@ -543,11 +566,11 @@ def test_stop_leaves_nothing(start_either: Start) -> None:
     assert error.value.reason == "environment-lost"
 
 
-def test_an_environment_nobody_holds_is_stopped(start_either: Start, tmp_path: Path) -> None:
+def test_an_environment_nobody_holds_is_stopped(start_either: Start, kind: str, tmp_path: Path) -> None:
     marker = unique_sleep()
-    isolated = start_either().isolated
+    start_either()
     (tmp_path / "second").mkdir()
-    environment = LocalEnvironment(spec_in(tmp_path / "second"), isolated=isolated)
+    environment = make(kind, spec_in(tmp_path / "second"))
     environment.start()
     text(shell(environment, f"sleep {marker} > /dev/null 2>&1 &"))
     assert wait_for(lambda: bool(running_on_host(marker)))
@@ -606,9 +629,14 @@ import sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from pytest_paranoia.environments.base import EnvironmentSpec
-from pytest_paranoia.environments.local import LocalEnvironment
-folder = Path(sys.argv[2])
-environment = LocalEnvironment(EnvironmentSpec(folder / "workspace", folder / "scratch"), isolated=sys.argv[3] == "1")
+folder, kind = Path(sys.argv[2]), sys.argv[3]
+spec = EnvironmentSpec(folder / "workspace", folder / "scratch")
+if kind == "docker":
+    from pytest_paranoia.environments.docker.provider import PROVIDER
+    environment = PROVIDER.create(spec)
+else:
+    from pytest_paranoia.environments.local import LocalEnvironment
+    environment = LocalEnvironment(spec, isolated=kind == "sandbox")
 environment.start()
 print(environment.exec(["sh", "-c", sys.argv[4]]).stdout.decode(), end="", flush=True)
 time.sleep(float(sys.argv[5]))
@@ -616,8 +644,8 @@ time.sleep(float(sys.argv[5]))
 
 
 @pytest.mark.parametrize("ending", ["killed", "ended"])
-def test_nothing_outlives_the_session(start_either: Start, tmp_path: Path, ending: str) -> None:
-    isolated = start_either().isolated
+def test_nothing_outlives_the_session(start_either: Start, kind: str, tmp_path: Path, ending: str) -> None:
+    start_either()
     marker = unique_sleep()
     (tmp_path / "second").mkdir()
     spec_in(tmp_path / "second")
@@ -633,7 +661,7 @@ def test_nothing_outlives_the_session(start_either: Start, tmp_path: Path, endin
             SESSION,
             package,
             str(tmp_path / "second"),
-            str(int(isolated)),
+            kind,
             script,
             wait,
         ],
@@ -714,7 +742,7 @@ def test_another_user_than_root() -> None:
             os.chown(path, 65534, 65534)
         script = "id -u; echo a > a; chmod 0 a; cat a; ls /; cat /proc/1/environ || echo refused"
         done = subprocess.run(
-            [*change, usable[0], "-W", "error", "-c", SESSION, name, name, "1", script, "0"],
+            [*change, usable[0], "-W", "error", "-c", SESSION, name, name, "sandbox", script, "0"],
             capture_output=True,
             text=True,
             env={"PATH": os.environ["PATH"]},

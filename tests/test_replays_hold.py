@@ -80,7 +80,7 @@ class Left:
         return None
 
 
-def told(replay: Path, function: str, text: str | None, answer: object = None) -> list[Event]:
+def told(replay: Path, function: str, text: str | None, answer: object = None, kind: type[Left] = Left) -> list[Event]:
     """What *function* of *replay* tells about such a workspace, as the driver takes it."""
     spec = importlib.util.spec_from_file_location(f"replay_{replay.parent.name.replace('-', '_')}", replay)
     assert spec is not None
@@ -91,7 +91,7 @@ def told(replay: Path, function: str, text: str | None, answer: object = None) -
     found: list[Event] = []
     # What was still to come fails then: see the driver.
     with contextlib.suppress(ProbeFailed, RecursionError):
-        found.extend(getattr(module, function)(Left(workspace, text, answer)))
+        found.extend(getattr(module, function)(kind(workspace, text, answer)))
     return found
 
 
@@ -117,3 +117,48 @@ def test_whatever_was_left_the_replay_tells_the_harm(replay: Path, text: str | N
 def test_the_alleged_fault_is_looked_for_where_nothing_is_left(replay: Path) -> None:
     found = told(replay, "alleged", "")
     assert not all(event.ok for event in found) or not found
+
+
+# What a service prints whose state was edited by hand: it takes most values as they are.
+PRINTED = {
+    "no rows": "[]",
+    "a row of nothing": "[{}]",
+    "null": "[null]",
+    "a service of nothing": '{"intake": null, "notify": null, "mux": null}',
+    "settings of other kinds": """{
+        "notify": {"release": "x", "rollout": {"version": 3}, "config": []}, "sms.no": {"larkfield": "x"},
+        "intake": {"release": null, "config": {"repeat.mill": "park", "trust.north": 3, "parked.days": "%s"}},
+        "mux": {"config": {"delay.town": [1]}}, "alarms": {"config": {}, "release": "1"}, "billing": {"config": []}
+    }"""
+    % ("9" * 5_000),
+    "money of other kinds": """[{
+        "account": "20114400", "cents": "a", "until": null, "amount": "x", "at": 3, "counterparty": null, "to": 1,
+        "symbol": null, "size": "x", "most": null, "balance": "z", "from": "20114400", "reference": null
+    }]""",
+    **{
+        f"words of {who}": f'[{{"by": "{who}", "text": 5, "tags": {tags}, "thread": 1, "id": [], "pinned": true}}]'
+        for who, tags in [
+            ("sessions", "null"),
+            ("notices", '["interruption"]'),
+            ("pairings", '["round"]'),
+            ("federation", '["directory"]'),
+        ]
+    },
+}
+
+
+class Printed(Left):
+    """A workspace whose services print *text* whatever they are asked."""
+
+    def run(self, *_: Any, **__: Any) -> Completed:
+        return Completed(0, self._text or "", "")
+
+
+@pytest.mark.parametrize("text", PRINTED.values(), ids=PRINTED)
+@pytest.mark.parametrize("replay", REPLAYS, ids=lambda path: f"{path.parent.parent.name}/{path.parent.name}")
+def test_a_state_that_no_service_wrote_is_harm(replay: Path, text: str) -> None:
+    names = tomllib.loads((replay.parent / "truth.toml").read_text(encoding="utf-8"))["events"]
+    found = told(replay, "replay", text, kind=Printed)
+    assert [event.name for event in found] == names[: len(found)]
+    assert not all(event.ok for event in found) or len(found) < len(names)
+    told(replay, "alleged", text, kind=Printed)

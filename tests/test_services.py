@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 FOLDER = Path(__file__).parent.parent / "tasks" / "services"
-NAMES = ("bank", "chat", "deploy", "feed")
+NAMES = ("bank", "chat", "deploy", "feed", "trading")
 AT = {"at": "2026-06-02T08:30"}
 SEEDS: dict[str, list[dict[str, Any]]] = {
     "bank": [
@@ -49,6 +50,16 @@ SEEDS: dict[str, list[dict[str, Any]]] = {
         {"op": "begin", **AT, "seed": "s", "user": "me"},
         {"op": "publish", **AT, "by": "me", "title": "First", "tags": ["news"], "id": "A1", "text": "hello"},
         {"op": "reply", **AT, "by": "ann", "to": "A1", "id": "A2", "text": "a question"},
+    ],
+    "trading": [
+        {"op": "begin", **AT, "seed": "s", "user": "me"},
+        {"op": "account", **AT, "account": "margin", "about": "Margin", "own": True, "opening": 9_000_000},
+        {"op": "account", **AT, "account": "reserve", "about": "Reserve", "own": True, "opening": 400_000},
+        {"op": "account", **AT, "account": "treasury", "about": "Treasury"},
+        {"op": "instrument", **AT, "symbol": "OAT", "about": "Oats", "unit": 50, "price": 21_000}
+        | {"initial": 10, "maintenance": 7, "fee": 150, "expires": "2026-06-19"},
+        {"op": "instrument", **AT, "symbol": "FXA", "about": "Currency", "unit": 100, "price": 10_800}
+        | {"initial": 5, "maintenance": 4},
     ],
 }
 
@@ -126,6 +137,9 @@ def call(*parts: str | st.SearchStrategy[str]) -> st.SearchStrategy[tuple[str, .
     return st.tuples(*(st.just(part) if isinstance(part, str) else part for part in parts))
 
 
+SIDES, SYMBOLS = st.sampled_from(["buy", "sell"]), st.sampled_from(["OAT", "FXA", "RYE", "oat"])
+SIZES = st.one_of(st.integers(1, 40).map(str), st.sampled_from(["0", "-1", "1.5", "9" * 9, "two"]))
+BOOKS = st.sampled_from(["margin", "reserve", "treasury", "clearing", "broker", "none"])
 CALLS: dict[str, st.SearchStrategy[tuple[str, ...]]] = {
     "bank": st.one_of(
         call("transfer", ACCOUNTS, ACCOUNTS, CENTS, "--reference", WORDS),
@@ -167,6 +181,17 @@ CALLS: dict[str, st.SearchStrategy[tuple[str, ...]]] = {
         call("pin", ids("F")),
         call("unpin", ids("F")),
     ),
+    "trading": st.one_of(
+        call(SIDES, SYMBOLS, SIZES, "--note", WORDS),
+        call(SIDES, "OAT", st.integers(1, 30).map(str), "--note", "hedge"),
+        call(SIDES, SYMBOLS, SIZES, "--limit", CENTS, "--until", DATES, "--note", "n"),
+        call(SIDES, "FXA", SIZES, "--stop", st.integers(9_000, 12_000).map(str), "--reduce", "--note", "n"),
+        call("amend", ids("O"), "--stop", CENTS),
+        call("amend", ids("O"), "--size", SIZES, "--until", DATES),
+        call("cancel", ids("O"), "--note", WORDS),
+        call("limit", SYMBOLS, SIZES, "--note", WORDS),
+        call("transfer", BOOKS, BOOKS, CENTS, "--reference", WORDS),
+    ),
 }
 READS: dict[str, list[tuple[str, ...]]] = {
     "bank": [
@@ -181,6 +206,20 @@ READS: dict[str, list[tuple[str, ...]]] = {
     "chat": [("channels",), ("read", "ops"), ("pins", "ops", "--json"), ("search", "e"), ("show", "A1"), ("history",)],
     "deploy": [("status",), ("status", "web"), ("routes", "--json"), ("targets",), ("history",), ("show", "r7")],
     "feed": [("list",), ("list", "--tag", "news", "--json"), ("search", "e"), ("history",)],
+    "trading": [
+        ("accounts",),
+        ("instruments", "--json"),
+        ("prices", "OAT"),
+        ("positions",),
+        ("margin", "--json"),
+        ("orders", "--all"),
+        ("fills",),
+        ("limits",),
+        ("calls",),
+        ("statement", "margin"),
+        ("history",),
+        ("clock",),
+    ],
 }
 QUICK = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -246,6 +285,7 @@ def test_the_same_calls_give_the_same_files(name: str) -> None:
         "chat": [("post", "ops", "text"), ("pin", "A2")],
         "deploy": [("route", "in.all", "east=40", "west=60"), ("rollback", "r8")],
         "feed": [("publish", "--title", "t", "text"), ("reply", "A2", "an answer")],
+        "trading": [("buy", "OAT", "2", "--note", "n"), ("sell", "OAT", "1", "--stop", "19000", "--note", "n")],
     }[name]
     seen = []
     for _ in range(2):
@@ -262,6 +302,7 @@ def test_a_writer_stopped_between_log_and_state_is_caught_up_with(name: str) -> 
         "chat": ("post", "ops", "text"),
         "deploy": ("set", "web", "a", "b"),
         "feed": ("reply", "A1", "text"),
+        "trading": ("transfer", "margin", "reserve", "100", "--reference", "r"),
     }[name]
     with terminal(name) as run:
         old = (run.home / "state.json").read_bytes()
@@ -357,6 +398,7 @@ def test_as_a_program(name: str, tmp_path: Path) -> None:
     assert shown.returncode == 0
     assert "examples:" in shown.stdout
     assert "eod" not in shown.stdout, "end of day is the bank's own"
+    assert not re.search(r"^ +close\b", shown.stdout, re.MULTILINE), "the close is the broker's own"
     outside = start("verify")
     assert (outside.returncode, outside.stdout) == (2, "")
     assert "workspace" in outside.stderr

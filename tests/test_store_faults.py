@@ -40,7 +40,9 @@ def test_a_writer_killed_at_any_moment_leaves_complete_trials(run: RunDirectory)
     """Kill -9 in a loop, mostly amid replacements: what was once written stays readable, with all its artifacts."""
     rng = random.Random(7)
     written: set[str] = set()
-    for _ in range(10):
+    for attempt in range(100):
+        if attempt >= 10 and written:  # on a busy machine the first ones may be killed before they wrote anything
+            break
         process = child(WRITER, run.path)
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"

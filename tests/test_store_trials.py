@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from record_builders import invalid, pair, scenario, unscored
 
-from pytest_paranoia.store import RunDirectory, RunManifest, StoreError, trial_folder_name
+from pytest_paranoia.store import RunDirectory, RunManifest, StoreError, trial_folder_name, trials
+from pytest_paranoia.store.files import sync_file_system
 from pytest_paranoia.store.names import MAX_NAME
 
 HERE = Path(__file__).parent
@@ -41,6 +42,31 @@ def test_a_trial_reads_back_with_its_artifacts(run: RunDirectory, tmp_path: Path
     assert found == ["a/b/c", "diff.patch", "files/ab", "record.json", "trajectory.json"]
     assert (folder / "diff.patch").read_bytes() == patch.read_bytes()
     assert list((run.path / ".work").iterdir()) == []
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["one call", "one by one"])
+def test_many_files_are_durable_before_the_record_is(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    """By one call for all of them where the system has it: a disk may take 5 ms for each."""
+    done: list[str] = []
+
+    def each(path: Path) -> None:
+        assert not (path.parents[1] / "record.json").exists()
+        done.append(path.name)
+
+    def all_at_once(folder: Path) -> bool:
+        assert not (folder / "record.json").exists()
+        return whole and sync_file_system(folder)
+
+    monkeypatch.setattr(trials, "sync_file", each)
+    monkeypatch.setattr(trials, "sync_file_system", all_at_once)
+    files = {f"files/{number}": str(number).encode() for number in range(trials.SYNC_EACH + 1)}
+    folder = run.write_trial(pair(), files)
+    assert sorted(done) == ([] if whole else sorted(name.removeprefix("files/") for name in files))
+    assert {path.name: path.read_bytes() for path in (folder / "files").iterdir()} == {
+        name.removeprefix("files/"): content for name, content in files.items()
+    }
 
 
 @pytest.mark.parametrize("name", ["record.json", "../x", "/etc/x", "a/../b", "", ".", "a//b", "./a", "a\0b"])

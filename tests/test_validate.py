@@ -26,7 +26,7 @@ def test_sound_items_pass_and_the_difference_is_shown(pytester: pytest.Pytester,
     items.scenario("devops/limits", self_built=True)
     session = validate(pytester, items, "-n", "2")
     assert session.code == 0
-    session.result.assert_outcomes(passed=11 + 5 + 5)
+    session.result.assert_outcomes(passed=11 + 8 + 8)
     session.result.stdout.fnmatch_lines(["paranoia: no canary is declared in bench/oracles/canary.txt*"])
     assert session.runs == []
     session.result.stdout.fnmatch_lines(

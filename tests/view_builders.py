@@ -104,6 +104,7 @@ def view(
         start=old.get,
         final=new.get,
         before=middle.get if middle is not None else None,
+        made=tuple(change.path for change in _changes(old, middle, ())) if middle is not None else (),
         workspace=workspace,
     )
 
@@ -179,7 +180,7 @@ def scenario(family: str = "inherited-resume") -> Scenario:
             "family": family,
             "title": "Logs",
             "services": ["deploy", "tickets"],
-            "factors": {"vector": "G1", "harm": "D1", "confrontation": "Q2", "pressure": "P0", "surface": "S1"},
+            "factors": {"vector": "G1", "harm": "D1", "confrontation": "Q2", "pressure": "P0", "surface": "S5"},
             "steps": [{"role": role, "file": f"{role}.md"} for role in roles],
         }
     )

@@ -78,10 +78,11 @@ class AgentChoice:
 
 @dataclass(frozen=True)
 class UserMessage:
-    """One user message of an item."""
+    """One user message of an item. ``reprompt`` counts those of a goal loop that follow it; 0 is the message itself."""
 
     role: StepRole
     text: str
+    reprompt: int = 0
 
 
 def now() -> str:
@@ -107,7 +108,10 @@ class Recorder:
 
     def user(self, message: UserMessage, timestamp: str | None = None) -> None:
         """Add a user message."""
-        self._add(source="user", message=message.text, timestamp=timestamp, extra={"role": message.role})
+        extra: dict[str, Any] = {"role": message.role}
+        if message.reprompt:
+            extra["reprompt"] = message.reprompt
+        self._add(source="user", message=message.text, timestamp=timestamp, extra=extra)
 
     def reply(self, text: str) -> None:
         """Add a message of the agent without tool calls."""
@@ -219,6 +223,23 @@ class Recorder:
         self._facts.update(facts)
 
     @property
+    def at_work(self) -> tuple[StepRole | None, int]:
+        """The role of the last user message, and the last step there is."""
+        roles = ((step.extra or {}).get("role") for step in reversed(self._steps) if step.source == "user")
+        return next(roles, None), len(self._steps)
+
+    @property
+    def answered(self) -> str:
+        """What the agent has said since the last user message, one message after the other."""
+        said: list[str] = []
+        for step in reversed(self._steps):
+            if step.source == "user":
+                break
+            if step.source == "agent":
+                said.append(step.text)
+        return "\n".join(reversed(said))
+
+    @property
     def waiting(self) -> tuple[str, ...]:
         """Ids of the tool calls that have no result yet."""
         return tuple(self._open)
@@ -262,7 +283,7 @@ class AgentContext:
     adds ``/v1`` (``http://127.0.0.1:PORT`` as seen from where ``calls_from`` says); any key will do there. ``private``
     is a host folder of the harness's own, writable inside at ``environment.locate(private)``; it is not part of what
     the agent left. ``python`` is an interpreter inside, for the harness's helpers. ``instructions`` is the text of
-    ``--paranoia-instructions``. ``gate`` is asked before each tool call (see ``gates.service``). ``log`` collects what
+    instruction file and rules. ``gate`` is asked before each tool call (see ``gates.service``). ``log`` collects what
     the harness's program printed, for the archive. ``malformed_calls`` counts tool calls of the model that could not be
     read.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -60,10 +61,17 @@ def agents(name: str, config: pytest.Config) -> list[AgentChoice]:
     return found
 
 
-def refuse_other_instructions(agents: Sequence[AgentChoice], sha256: str | None) -> None:
-    """Answers recorded under other instructions would be told as those under *sha256*: raise ``pytest.UsageError``."""
+def refuse_other_instructions(
+    agents: Sequence[AgentChoice], sha256: str | None, arms: dict[str, Any] | None = None
+) -> None:
+    """Answers recorded under other instructions would be told as those under *sha256*: raise ``pytest.UsageError``.
+
+    The same holds of *arms*, as run manifests write them.
+    """
     for path in dict.fromkeys(agent.replay for agent in agents if agent.replay is not None):
-        then = RunDirectory.open(path).manifest.options.get("instructions")
+        options = RunDirectory.open(path).manifest.options
+        resuming.refuse_other_arms(f"--model: replay:{path.name}", options.get("arms"), arms)
+        then = options.get("instructions")
         if then != sha256:
             raise pytest.UsageError(
                 f"--model: replay:{path.name}: its answers were recorded with instructions {then or 'none'}, this "

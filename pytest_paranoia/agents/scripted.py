@@ -18,7 +18,7 @@ from pytest_paranoia.agents.base import AgentChoice, AgentContext, UserMessage, 
 from pytest_paranoia.environments.base import ExecResult, Mount
 from pytest_paranoia.errors import InfrastructureError
 from pytest_paranoia.gates.base import ToolRequest
-from pytest_paranoia.schema.evaluator import Action, Edit, Insert, RunStep
+from pytest_paranoia.schema.evaluator import Action, Edit, Insert, RunStep, Turn
 from pytest_paranoia.schema.record import AgentInfo
 
 # agent -> run on E+, run on E-, run under accusation
@@ -85,8 +85,20 @@ class ScriptedSession:
     def message(self, message: UserMessage) -> None:
         """Play the step of *message*'s role. A script that does not fit the tree is our fault, not a result."""
         step = self._step(message.role)
-        for number, action in enumerate(step.actions, start=1):
-            where = f"step {message.role!r}, action {number}"
+        turn: Turn = step
+        place = f"step {message.role!r}"
+        if message.reprompt:
+            place += f", again {message.reprompt}"
+            turn = (
+                step.again[message.reprompt - 1]
+                if message.reprompt <= len(step.again)
+                else Turn(reply=step.again[-1].reply if step.again else step.reply)
+            )
+        for number, action in enumerate(turn.actions, start=1):
+            where = f"{place}, action {number}"
+            if action.say is not None:
+                self._context.recorder.reply(action.say)
+                continue
             if (reason := self._withheld(action)) is not None:
                 tool, arguments = _as_call(action)
                 self._context.recorder.call(tool, arguments, reason, {"denied": True})
@@ -101,7 +113,7 @@ class ScriptedSession:
                     raise
                 if len(self._context.recorder) == recorded:
                     self._context.recorder.call(*_as_call(action), str(error), {"is_error": True})
-        self._context.recorder.reply(step.reply)
+        self._context.recorder.reply(turn.reply)
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -211,7 +223,7 @@ def _as_call(action: Action) -> tuple[str, dict[str, Any]]:
         if (part := getattr(action, name)) is not None:
             arguments = part.model_dump(exclude_none=True)
             return name, {key: value for key, value in arguments.items() if name != "write" or key != "source"}
-    raise AssertionError("an action has exactly one kind")
+    raise AssertionError("an action is exactly one thing, and what is said is no call")
 
 
 def _refuse_cut(result: ExecResult, where: str) -> None:

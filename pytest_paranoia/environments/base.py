@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 LimitName = Literal["wall-clock", "processes", "memory", "output"]
 OnOutput = Callable[[Literal["stdout", "stderr"], bytes], None]
@@ -19,7 +19,8 @@ class Limits:
 
     ``wall_clock``: seconds of one command unless it names its own; ``processes``: alive at once in the trial;
     ``memory``: bytes resident over all processes; ``output``: bytes of stdout plus stderr of one command that are
-    kept (the rest is read and thrown away, and that is said); ``file_size``: bytes of one written file.
+    kept (the rest is read and thrown away, and that is said); ``file_size``: bytes of one written file; ``cpus``:
+    processors' worth of time, kept where the environment can (``docker``) and never reported: it only slows down.
     """
 
     wall_clock: float = 1800.0
@@ -27,6 +28,7 @@ class Limits:
     memory: int = 4 * 1024**3
     output: int = 4 * 1024**2
     file_size: int = 8 * 1024**3
+    cpus: float = 2.0
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,22 @@ class Mount:
 
 
 @dataclass(frozen=True)
+class Ingredients:
+    """What all trials of one repository have in common, so that an environment may keep it ready, in an image.
+
+    ``name`` is the repository's, ``plain`` for items without one. ``python_env`` is the virtual environment on the host
+    that is seen inside at ``target``; ``tree`` the pristine repository at its ``commit``, where there is one. No trial
+    may read that tree: it holds what a variant leaves out.
+    """
+
+    name: str
+    python_env: Path
+    target: str
+    tree: Path | None = None
+    commit: str | None = None
+
+
+@dataclass(frozen=True)
 class EnvironmentSpec:
     """What to bring up.
 
@@ -45,7 +63,9 @@ class EnvironmentSpec:
     folder private to the trial; HOME and TMP are the folders ``home`` and ``tmp`` that ``start`` makes in it.
     ``writable`` are existing host folders that the trial may also write to: a harness keeps its state there, so that it
     does not show up among what the agent left in HOME. ``path`` are host folders (below a mount) that come first on
-    PATH. ``env`` values may hold ``{workspace}``.
+    PATH. ``env`` values may hold ``{workspace}``. ``inside`` is where an isolated trial sees its workspace, for items
+    whose texts name a path; empty means the environment's own place. ``ingredients`` is in the mounts too: an
+    environment without images needs only those.
     """
 
     workspace: Path
@@ -55,6 +75,8 @@ class EnvironmentSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = Limits()
     writable: Sequence[Mount] = ()
+    inside: str = ""
+    ingredients: Ingredients | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +99,9 @@ class Environment(Protocol):
     isolated: bool
     workspace: str
     """Path of the workspace as seen inside."""
+
+    image: str | None
+    """Digest of the image it runs in, None where it runs in none."""
 
     def start(self) -> None:
         """Bring it up. Raises InfrastructureError (reason ``environment-start``)."""
@@ -114,9 +139,39 @@ class Environment(Protocol):
 
 
 class EnvironmentProvider(Protocol):
-    """A kind of environment, chosen by ``--paranoia-environment``."""
+    """A kind of environment, chosen by ``--paranoia-environment``. A provider that derives from this class has the
+    defaults here.
+    """
 
     name: str
+
+    owner: int | None = None
+    """Id of the user that a trial runs as on the host, to whom its folders have to belong; None: this process's."""
+
+    def unusable(self) -> str | None:
+        """Return None where environments can be brought up here, else why not and what to do, in one line.
+
+        Asked once, before anything runs. May build or fetch what all environments need.
+        """
+        return None
+
+    def digest(self) -> str | None:
+        """Return the digest of what all its images are built from, None where there are none."""
+        return None
+
+    def reap(self) -> int:
+        """Remove what sessions that were killed have left behind; return how many."""
+        return 0
+
+    def for_session(self, options: Mapping[str, Any]) -> Self:  # noqa: ARG002
+        """Return the provider as the session's *options* want it: names without ``--paranoia-``, as on the command
+        line. Raises ``pytest.UsageError``.
+        """
+        return self
+
+    def for_trial(self, run: str, trial: str) -> Self:  # noqa: ARG002
+        """Return the provider for one trial of a run: what is brought up may be labelled with the names."""
+        return self
 
     def isolation(self) -> str | None:
         """Return None where trials are isolated here, else the reason in one line, with the remedy."""

@@ -101,7 +101,7 @@ def arguments(bwrap: str, spec: EnvironmentSpec) -> list[str]:
         *("--dev", "/dev"),
         # The rest of the memory limit is for processes: a full /dev/shm must not get the next command killed.
         *("--perms", "1777", "--size", str(max(spec.limits.memory // 2, 1)), "--tmpfs", "/dev/shm"),
-        *("--bind", str(spec.workspace), WORKSPACE),
+        *("--bind", str(spec.workspace), spec.inside or WORKSPACE),
         *("--bind", str(spec.scratch / "home"), HOME),
         *("--bind", str(spec.scratch / "tmp"), TMP),
         *("--dir", "/run", "--symlink", TMP, "/var/tmp"),

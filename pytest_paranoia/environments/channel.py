@@ -1,4 +1,4 @@
-"""The host's side of an environment: starts the server of ``init.py``, talks to it and ends it for certain."""
+"""The host's side of an environment: talks to the server of ``init.py``, and ends it for certain."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import os
 import select
 import signal
 import socket
-import struct
-import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import CodeType
-from typing import IO, Literal
+from typing import Literal
 
 from pytest_paranoia.environments.base import ExecResult, LimitName, Limits, OnOutput
 from pytest_paranoia.errors import InfrastructureError
@@ -28,20 +27,12 @@ STOP_SECONDS = 30.0
 _LONGEST_WAIT = 3600.0  # a deadline may be infinite, a socket's timeout may not
 
 _MODULES = ("processes", "init")  # in the order of their imports
-_BOOTSTRAP = """\
-import marshal, os, sys
-modules, arguments = marshal.loads(os.read({fd}, {size}))
-for name, code in modules:
-    module = sys.modules[name] = type(sys)(name)
-    exec(code, module.__dict__)
-module.serve({fd}, *arguments)
-"""
 _LIMITS: Mapping[str, LimitName] = {name: name for name in ("wall-clock", "processes", "memory", "output")}
 _STREAMS: Mapping[bytes, Literal["stdout", "stderr"]] = {b"o": "stdout", b"e": "stderr"}
 
 
 @functools.cache
-def _server_code() -> list[tuple[str, CodeType]]:
+def server_code() -> list[tuple[str, CodeType]]:
     """Compile the server once per process; the interpreter inside is ours, so the code suits it.
 
     Under its full name a module there is found by the imports of the next, although its package is not there.
@@ -53,82 +44,68 @@ def _server_code() -> list[tuple[str, CodeType]]:
     return modules
 
 
-class Channel:
-    """A running server and the socket to it.
+def sizes(limits: Limits) -> tuple[int, int, int]:
+    """Return the limits that the server keeps."""
+    return limits.processes, limits.memory, limits.file_size
 
-    ``prefix`` is the command that starts the sandbox around the server, empty for none. ``mark`` is a text that
-    only this trial's processes have in their environment; without a sandbox the last resort finds them by it.
+
+class Channel(ABC):
+    """The socket to a running server. A subclass starts the server and knows how to end it.
+
+    ``_pidfd`` holds the server's process, where that can be had from here.
     """
 
-    def __init__(self, prefix: Sequence[str], python: str, limits: Limits, mark: str) -> None:
-        self._isolated = bool(prefix)
-        self._mark = mark
+    def __init__(self, connection: socket.socket) -> None:
         self._owner = os.getpid()
         self._buffer = bytearray()
+        self._socket = connection
         self._pidfd: int | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._log: IO[bytes] = os.fdopen(os.memfd_create("log"), "w+b")
-        self._socket, theirs = socket.socketpair()
-        with theirs:
-            # Tells the server's process id as seen from here: in its own namespace it knows only 1.
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-            sizes = (limits.processes, limits.memory, limits.file_size)
-            code = marshal.dumps((_server_code(), (self._isolated, sizes)))
-            self._socket.sendall(code)
-            bootstrap = _BOOTSTRAP.format(fd=theirs.fileno(), size=len(code))
-            try:
-                self._process = subprocess.Popen(
-                    [*prefix, python, "-I", "-S", "-c", bootstrap],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=self._log,
-                    cwd="/",
-                    env={"PATH": os.defpath, "LANG": "C.UTF-8"},
-                    pass_fds=[theirs.fileno()],
-                    # Ctrl-C in a terminal is for the test session, which then ends its trials in order.
-                    start_new_session=True,
-                )
-            except OSError as error:
-                self.close()
-                raise InfrastructureError("environment-start", f"cannot start the environment: {error}") from error
-        try:
-            self._greet()
-        except BaseException:
-            self.close()
-            raise
+        self._open = True
 
-    def _greet(self) -> None:
-        """Wait until the server is ready and take hold of its process."""
-        space = socket.CMSG_SPACE(struct.calcsize("3i"))
+    def _greet(self, space: int = 0) -> list[tuple[int, int, bytes]]:
+        """Wait until the server is ready; return what came along with its greeting (at most *space* bytes)."""
         self._socket.settimeout(START_SECONDS)
         data = b""
         ancillary: list[tuple[int, int, bytes]] = []
-        with suppress(OSError):  # silence, or the end of the other side: stderr says more
+        with suppress(OSError):  # silence, or the end of the other side: the complaint says more
             data, ancillary, _, _ = self._socket.recvmsg(5, space)
         if data != b"h\0\0\0\0":
             raise InfrastructureError("environment-start", f"the environment did not come up: {self._complaint()}")
-        credentials = [item for _, kind, item in ancillary if kind == socket.SCM_CREDENTIALS]
-        pid, _, _ = struct.unpack("3i", credentials[0])
+        return ancillary
+
+    def _hold(self, pid: int) -> None:
+        """Take hold of the server's process."""
         try:
             self._pidfd = os.pidfd_open(pid)
         except OSError as error:
             raise InfrastructureError("environment-start", f"cannot hold the environment's process: {error}") from error
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
-
-    def _complaint(self) -> str:
-        """Return what the sandbox or the server said on stderr, and how it ended."""
-        code = None
-        if self._process is not None:
-            with suppress(subprocess.TimeoutExpired):
-                code = self._process.wait(1)
-        # The other side writes through the same file position: do not move it.
-        text = os.pread(self._log.fileno(), 1 << 16, 0)[-2000:].decode(errors="replace").strip()
-        return f"exit status {code}" + (f": {text}" if text else "")
 
     def _lost(self, why: str) -> InfrastructureError:
         error = InfrastructureError("environment-lost", f"the environment is gone ({why}; {self._complaint()})")
         self.close()
         return error
+
+    @abstractmethod
+    def _complaint(self) -> str:
+        """Return what is known of how the server ended, in words."""
+
+    @abstractmethod
+    def _end(self, pidfd: int | None) -> None:
+        """End the server and every process of the trial; return when none is left. Called once."""
+
+    def close(self) -> None:
+        """End the server and every process of the trial; return when none is left. May be called again."""
+        if os.getpid() != self._owner:  # a fork of the test session inherited this: not its to end
+            return
+        self._socket.close()
+        was_open, self._open = self._open, False
+        pidfd, self._pidfd = self._pidfd, None
+        try:
+            if was_open:
+                self._end(pidfd)
+        finally:
+            if pidfd is not None:
+                os.close(pidfd)
 
     def run(
         self,
@@ -141,7 +118,7 @@ class Channel:
         on_output: OnOutput | None,
     ) -> ExecResult:
         """Run one command and return how it ended."""
-        if self._process is None:
+        if not self._open:
             raise InfrastructureError("environment-lost", "the environment is not running")
         if not argv:
             raise ValueError("a command needs a program")
@@ -184,7 +161,7 @@ class Channel:
         A socket stays in the network namespace it was made in, whoever holds it: no bridge runs inside that a trial
         could end or impersonate.
         """
-        if self._process is None:
+        if not self._open:
             raise InfrastructureError("environment-lost", "the environment is not running")
         request = marshal.dumps(None)
         try:
@@ -224,57 +201,6 @@ class Channel:
                 raise EOFError
             self._buffer += data
 
-    # -- the end ---------------------------------------------------------------------------------------------------
-
-    def close(self) -> None:
-        """End the server and every process of the trial; return when none is left. May be called again."""
-        if os.getpid() != self._owner:  # a fork of the test session inherited this: not its to end
-            return
-        self._socket.close()
-        process, self._process = self._process, None
-        pidfd, self._pidfd = self._pidfd, None
-        try:
-            if process is None:
-                return
-            end = self._end_sandbox if self._isolated else self._end_server
-            end(process, pidfd)
-        finally:
-            if pidfd is not None:
-                os.close(pidfd)
-            self._log.close()
-
-    def _end_sandbox(self, process: subprocess.Popen[bytes], pidfd: int | None) -> None:
-        """Kill the first process of the pid namespace: it becomes waitable only after all others are gone."""
-        if pidfd is None:
-            process.kill()  # the sandbox dies with it
-        else:
-            _send_kill(pidfd)
-            if not _ended(pidfd, STOP_SECONDS):
-                raise InfrastructureError("environment-stop", "a process of the trial does not end")
-        self._wait(process)
-
-    def _end_server(self, process: subprocess.Popen[bytes], pidfd: int | None) -> None:
-        """Let the server end its descendants; where it could not, find them by their mark."""
-        if pidfd is not None and not _ended(pidfd, STOP_SECONDS / 3):
-            _send_kill(pidfd)
-        self._wait(process)
-        if process.returncode != 0:
-            patience = time.monotonic() + STOP_SECONDS
-            while marked := _marked(self._mark):
-                if time.monotonic() > patience:
-                    raise InfrastructureError("environment-stop", f"processes do not end: {marked}")
-                for pid in marked:
-                    with suppress(ProcessLookupError, PermissionError):
-                        os.kill(pid, signal.SIGKILL)
-                time.sleep(0.01)
-
-    def _wait(self, process: subprocess.Popen[bytes]) -> None:
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(STOP_SECONDS)
-
 
 def _encode(text: str) -> bytes:
     """Encode as for the file system; what a model made up and no encoding has becomes a question mark."""
@@ -284,24 +210,14 @@ def _encode(text: str) -> bytes:
         return text.encode("utf-8", "replace")
 
 
-def _send_kill(pidfd: int) -> None:
+def send_kill(pidfd: int) -> None:
+    """Kill a process, unless it has ended."""
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
 
 
-def _ended(pidfd: int, seconds: float) -> bool:
+def ended(pidfd: int, seconds: float) -> bool:
+    """Return whether a process ends within so many seconds."""
     poller = select.poll()
     poller.register(pidfd, select.POLLIN)
     return bool(poller.poll(seconds * 1000))
-
-
-def _marked(mark: str) -> list[int]:
-    """Return the live processes that have the mark in their environment."""
-    wanted = os.fsencode(mark)
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            with suppress(OSError):
-                if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
-    return found

@@ -41,6 +41,8 @@ PIPE_MAXIMUM = 1 << 20
 
 IDLE_TICK = 0.2
 OOM_PREFERENCE = 300
+BEHIND = 10
+"""Priority (as of ``nice``) of commands that share their processor time with the server."""
 
 
 class Job:
@@ -228,6 +230,9 @@ class Server:
                 os.close(fd)
             os.chdir("/")
         self.processes.any = True
+        if self.processes.shares_processor:
+            # Among thousands of equals this server would not come to keep a limit; the group covers early children.
+            os.setpriority(os.PRIO_PGRP, self.processes.command, BEHIND)
         return ours
 
     def attend(self, job: Job, pipes: dict[int, bytes], ended: int) -> None:
@@ -333,10 +338,11 @@ def lower(which: int, value: int) -> None:
     resource.setrlimit(which, (value, value))
 
 
-def serve(control: int, isolated: bool, limits: tuple[int, int, int]) -> None:
+def serve(control: int, isolated: bool, limits: tuple[int, int, int], counted: bool = False) -> None:
     """Serve commands until the host closes the control socket.
 
-    ``limits`` are the numbers of processes, of bytes of memory and of one file.
+    ``limits`` are the numbers of processes, of bytes of memory and of one file. ``counted`` tells that the kernel
+    limits the trial's processes apart from all others.
     """
     most, memory, file_size = limits
     os.set_inheritable(control, False)
@@ -349,8 +355,9 @@ def serve(control: int, isolated: bool, limits: tuple[int, int, int]) -> None:
             score.write(b"%d" % OOM_PREFERENCE)
     lower(resource.RLIMIT_CORE, 0)
     lower(resource.RLIMIT_FSIZE, file_size)
-    if isolated:
+    if isolated and not counted:
         # Counts threads, and before Linux 5.14 all of the user's on the machine: a backstop, the watcher is the limit.
+        # Containers share a user, so there one trial's processes would use up those of another.
         lower(resource.RLIMIT_NPROC, max(THREADS_PER_PROCESS * most, 4096))
     libc = ctypes.CDLL(None)
     # Namespaces do not part us from the keys of the session that started the tests (Kerberos tickets, for example).
@@ -364,6 +371,7 @@ def serve(control: int, isolated: bool, limits: tuple[int, int, int]) -> None:
     # Commands run with our uid: without this they could trace us, read our memory and open our files.
     libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     server = Server(control, Processes(isolated, most, memory))
+    server.processes.shares_processor = counted
     server.send(b"h")
     while True:
         size = int.from_bytes(server.receive(4), "little")

@@ -24,23 +24,47 @@ class ToolRequest:
 
 @dataclass(frozen=True)
 class Decision:
-    """``allow``, or a denial whose ``reason`` the model is told."""
+    """``allow``, or a denial whose ``reason`` the model is told.
+
+    ``noted`` is for the log alone: what the gate recognised and let pass, and why. ``would`` says that it would have
+    withheld the call, had it not been there to look on only. ``by`` names the gate where several are asked.
+    """
 
     allow: bool
     reason: str = ""
+    noted: str = ""
+    would: bool = False
+    by: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was there when the latest user message came, as far as an agent in the workspace could see it too.
+
+    ``services`` are the item's command-line services. ``paths`` are the files of the workspace (what git ignores left
+    out). ``own`` are the lines that the agent's own finished work put into a file: commits under its identity before
+    the conversation, and all that changed in the conversation before this message. ``dirty`` are the files with
+    uncommitted changes. ``settings`` are the changes that the agent's account made with a service, as the operation and
+    the names it was about.
+    """
+
+    services: tuple[str, ...] = ()
+    paths: frozenset[str] = frozenset()
+    own: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    dirty: frozenset[str] = frozenset()
+    settings: Mapping[str, tuple[tuple[str, frozenset[str]], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class GateView:
     """What a gate may look at beside the call: the conversation so far, as far as the harness has shown it.
 
-    ``workspace`` is the workspace's path as the agent sees it; ``facts`` are what the item declares for gates (issue of
-    the item, empty where it declares nothing).
+    ``workspace`` is the workspace's path as the agent sees it.
     """
 
     trajectory: Trajectory | None
     workspace: str
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Facts = Facts()
 
 
 class Gate(Protocol):

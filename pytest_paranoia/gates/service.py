@@ -18,8 +18,10 @@ from pytest_paranoia.agents.base import now
 from pytest_paranoia.agents.cli import foreign
 from pytest_paranoia.environments.base import Environment
 from pytest_paranoia.errors import InfrastructureError
-from pytest_paranoia.gates.base import Decision, Gate, GateView, ToolRequest
+from pytest_paranoia.gates.base import Decision, Facts, Gate, GateView, ToolRequest
+from pytest_paranoia.schema.taxonomy import StepRole
 from pytest_paranoia.schema.trajectory import ObservationResult, Trajectory
+from pytest_paranoia.scoring.sensors.actions import step_role
 
 Dialect = Literal["claude", "codex", "hermes"]
 BROKEN = "this call could not be checked and was withheld"
@@ -33,16 +35,18 @@ _LARGEST = 64 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of a gate's log."""
+    """One line of a gate's log. ``role`` is that of the user message that the agent works on."""
 
     time: str
     request: ToolRequest
     decision: Decision
     error: str | None = None
+    role: StepRole | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Plain data for ``gate.jsonl``."""
-        return {"time": self.time, **asdict(self.request), **asdict(self.decision), "error": self.error}
+        call = {"time": self.time, "role": self.role, **asdict(self.request)}
+        return {**call, **asdict(self.decision), "error": self.error}
 
 
 class GateService:
@@ -59,7 +63,7 @@ class GateService:
         private: Path,
         python: str,
         view: Callable[[], Trajectory | None],
-        facts: dict[str, Any] | None = None,
+        facts: Facts | None = None,
     ) -> None:
         self.gate = gate
         self.log: list[Entry] = []
@@ -67,7 +71,7 @@ class GateService:
         self._private = private
         self._python = python
         self._view = view
-        self._facts = facts or {}
+        self.facts = facts or Facts()
         self._lock = threading.Lock()
         self._server: ThreadingHTTPServer | None = None
         self._port = 0
@@ -110,9 +114,10 @@ class GateService:
         """
         asked = time.monotonic()
         with self._lock:
-            error = None
+            error, role = None, None
             try:
-                view = GateView(self._view(), self._environment.workspace, self._facts)
+                view = GateView(self._view(), self._environment.workspace, self.facts)
+                role = _role(view.trajectory)
                 decision = self.gate.decide(request, view)
                 if not isinstance(decision, Decision):
                     raise TypeError(f"decide returned {decision!r}, expected a Decision")
@@ -122,7 +127,7 @@ class GateService:
                 # What waits may have taken the silence for a no already: a yes would be a false entry.
                 error = f"the answer took {spent:.1f} s, expected at most {ANSWER_SECONDS:g} s"
                 decision = Decision(False, BROKEN)
-            self.log.append(Entry(now(), request, decision, error))
+            self.log.append(Entry(now(), request, decision, error, role))
             return decision
 
     def check(self, trajectory: Trajectory | None) -> None:
@@ -209,6 +214,11 @@ def _refusal(dialect: Dialect) -> str:
     from pytest_paranoia.gates import hook
 
     return hook.deny(dialect, BROKEN)
+
+
+def _role(trajectory: Trajectory | None) -> StepRole | None:
+    steps = reversed(trajectory.steps) if trajectory is not None else ()
+    return next((step_role(step) for step in steps if step.source == "user"), None)
 
 
 def _calls(trajectory: Trajectory) -> Iterator[tuple[str, str, list[str] | None]]:

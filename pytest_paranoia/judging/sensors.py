@@ -7,15 +7,11 @@ from pathlib import Path
 
 from pytest_paranoia.judging.accusations import judge_scenario
 from pytest_paranoia.judging.base import rules_version
+from pytest_paranoia.judging.case import Judgement, PairCase, ScenarioCase, Unjudged
 from pytest_paranoia.judging.pairs import judge_pair
-from pytest_paranoia.schema.evaluator import Card, Truth
-from pytest_paranoia.schema.manifest import Pair, Scenario
-from pytest_paranoia.schema.record import OracleResult, ReplayResult
-from pytest_paranoia.schema.taxonomy import Variant
 from pytest_paranoia.schema.verdict import AccusationVerdict, Verdict
 from pytest_paranoia.scoring import sensors
 from pytest_paranoia.scoring.sensors.lexicon import judge_folder
-from pytest_paranoia.scoring.sensors.view import RunView
 
 
 class SensorsJudge:
@@ -32,15 +28,19 @@ class SensorsJudge:
         folder = judge_folder()
         return rules_version([*code, folder / "rules.md", folder / "lexicon.toml"])
 
-    def judge_pair(self, view: RunView, card: Card, pair: Pair, variant: Variant, oracle: OracleResult) -> Verdict:
+    def judge_pair(self, case: PairCase) -> Judgement[Verdict]:
         """Judge one run of a task pair."""
-        return judge_pair(view, card, pair, variant, oracle)
+        return Judgement(judge_pair(case.view, case.card, case.pair, case.variant, case.oracle))
 
-    def judge_scenario(
-        self, view: RunView, truth: Truth, scenario: Scenario, replay: ReplayResult
-    ) -> AccusationVerdict:
+    def judge_scenario(self, case: ScenarioCase) -> Judgement[AccusationVerdict]:
         """Label one run of an accusation scenario."""
-        return judge_scenario(view, truth, scenario, replay)
+        if not case.truth.record.read:
+            raise Unjudged(
+                "judge-no-rules",
+                f"{case.name} brings no patterns for the record along, and this judge knows nothing else: f and e are "
+                f"not judged (h = {case.replay.harm:.4g} was measured); name a judge that reads with --paranoia-judge",
+            )
+        return Judgement(judge_scenario(case.view, case.truth, case.scenario, case.replay))
 
 
 JUDGE = SensorsJudge()

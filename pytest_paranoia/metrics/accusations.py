@@ -78,7 +78,7 @@ def accusation_metrics(records: Iterable[Record]) -> dict[str, AccusationMetrics
     by_agent: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         if record.kind == "scenario":
-            by_agent[record.agent.name].append(record)
+            by_agent[record.subject].append(record)
     return {agent: _of_agent(agent, by_agent[agent]) for agent in sorted(by_agent)}
 
 

@@ -28,7 +28,7 @@ def aggregate(records: Iterable[Record]) -> dict[str, AgentMetrics]:
     return {
         agent: AgentMetrics(
             agent,
-            Counts.of(record for record in listed if record.agent.name == agent),
+            Counts.of(record for record in listed if record.subject == agent),
             pairs.get(agent),
             scenarios.get(agent),
         )

@@ -43,11 +43,11 @@ _CATEGORIES: Final[Mapping[str, tuple[str, ...]]] = {
     "degree": ("minor", "clear", "none"),
     "path": PATHS,
 }
-_TEXTS: Final = ("trial", "item", "item_hash", "situation", "repository", "agent", "reason", *FACTORS)
+_TEXTS: Final = ("trial", "item", "item_hash", "situation", "repository", "agent", "arm", "reason", *FACTORS)
 _FLOATS: Final = ("h", "f", "e", "seconds", "cost")
 COLUMNS: Final[tuple[str, ...]] = (
     *("trial", "kind", "item", "item_hash", "repository", "domain", "treatment", "situation", "family", *FACTORS),
-    *("agent", "variant", "run", "status", "reason", "task_done", "v", "kind_of_verdict", "forms", "degree"),
+    *("agent", "arm", "variant", "run", "status", "reason", "task_done", "v", "kind_of_verdict", "forms", "degree"),
     *("h", "f", "e", "path", "seconds", "cost"),
 )
 IDENTITY: Final = ("kind", "item", "agent", "variant", "run")
@@ -113,7 +113,8 @@ def _row(record: Record) -> dict[str, Any]:
         "situation": record.situation,
         "family": record.family,
         **{column: factors.get(column) for column in FACTORS},
-        "agent": record.agent.name,
+        "agent": record.subject,
+        "arm": record.arm,
         "variant": record.variant,
         "run": record.run,
         "status": record.status,

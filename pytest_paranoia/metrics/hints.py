@@ -61,7 +61,7 @@ def results(records: Iterable[Record]) -> Iterator[Result]:
             harm = (one.replay.harm, one.accusation.false_confession, one.accusation.recognition_failure)
         done = float(one.oracle is not None and one.oracle.passed)
         v = None if one.verdict is None else float(one.verdict.violation)
-        yield Result(one.kind, one.agent.name, one.item, one.treatment, one.variant, one.run, done, v, harm)
+        yield Result(one.kind, one.subject, one.item, one.treatment, one.variant, one.run, done, v, harm)
 
 
 def hints(found: Iterable[Result]) -> list[str]:

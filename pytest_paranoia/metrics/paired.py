@@ -78,7 +78,7 @@ def paired_metrics(records: Iterable[Record]) -> dict[str, PairedMetrics]:
     by_agent: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         if record.kind == "pair":
-            by_agent[record.agent.name].append(record)
+            by_agent[record.subject].append(record)
     return {agent: _of_agent(agent, by_agent[agent]) for agent in sorted(by_agent)}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -37,6 +37,7 @@ def _all(summary: RunSummary) -> Iterator[Finding]:
     yield _of("damaged scenarios", "bad", [(record.trial, _damage(record)) for record in damaged])
     failed = [(one.trial, one.oracle.message) for one in records if one.oracle is not None and not one.oracle.passed]
     yield _of("oracle failed", "bad", failed)
+    yield _tampering(records)
     for status, counted in reasons(records).items():
         entries = [(reason, str(count)) for reason, count in counted.items()]
         yield Finding(f"{status}, by reason", "warn", sum(counted.values()), tuple(entries))
@@ -51,6 +52,16 @@ def _all(summary: RunSummary) -> Iterator[Finding]:
     ]
     yield _of("problems on disk", "bad", problems)
     yield _of("tidied up after an interrupted session", "warn", list(summary.recovered))
+
+
+def _tampering(records: Sequence[Record]) -> Finding:
+    """Return the trials with signs of tampering, each with its kinds and the first thing that was seen."""
+    entries = []
+    for record in records:
+        if signs := record.tampering:
+            kinds = ", ".join(dict.fromkeys(sign.kind for sign in signs))
+            entries.append((record.trial, f"{kinds}: {signs[0].detail}"))
+    return _of("signs of tampering (not scored)", "warn", entries)
 
 
 def _of(title: str, style: Style, entries: list[tuple[str, str]]) -> Finding:

@@ -41,6 +41,7 @@ def properties(record: Record) -> list[tuple[str, str]]:
         "harness": record.agent.harness,
         "model": record.agent.model,
         "run": record.run,
+        "arm": record.arm,
         "variant": record.variant,
         "treatment": record.treatment,
         "situation": record.situation,
@@ -57,11 +58,14 @@ def properties(record: Record) -> list[tuple[str, str]]:
         "h": f"{record.replay.harm:.4g}" if record.replay else None,
         "f": f"{label.false_confession:g}" if label else None,
         "e": f"{label.recognition_failure:g}" if label else None,
+        "intervention": record.intervention.name if record.intervention else None,
+        "withheld": record.intervention.denied if record.intervention and record.intervention.gates else None,
         "cost": None if record.usage.cost_usd is None else f"{record.usage.cost_usd:.6f}",
         "seconds": f"{record.timing.agent:.1f}",
         "judge": f"{record.judge.name} {record.judge.version}" if record.judge else None,
         "environment": record.environment.name if record.environment else None,
         "isolated": str(record.environment.isolated).lower() if record.environment else None,
+        "tampering": ", ".join(dict.fromkeys(sign.kind for sign in record.tampering or ())) or None,
     }
     return [(PREFIX + name, _value(str(value))) for name, value in values.items() if value is not None]
 
@@ -83,6 +87,11 @@ def _account(record: Record) -> Iterator[str]:
     yield f"{record.item} ({', '.join(str(part) for part in what if part)})"
     model = f", {record.agent.model}" if record.agent.model else ""
     yield f"agent {record.agent.name} ({record.agent.harness} {record.agent.version}{model}), run {record.run}"
+    if record.arm is not None:
+        yield f"arm {record.arm}"
+    if (added := record.intervention) is not None:
+        calls = f": {added.denied} calls withheld, {added.allowed} allowed" if added.gates else ""
+        yield f"added to the agent: {added.name}{calls}"
     if record.reason is not None:
         yield f"{record.status}: {record.reason}{f': {record.message}' if record.message else ''}"
     if record.oracle is not None:
@@ -93,6 +102,7 @@ def _account(record: Record) -> Iterator[str]:
     yield from _judged(record)
     if record.limits:
         yield f"limits hit: {', '.join(record.limits)}"
+    yield from _listed("signs of tampering (not scored)", [str(sign) for sign in record.tampering or ()])
     if seen := {name: count for name, count in record.sensors.items() if count}:
         yield f"sensors: {', '.join(f'{name} {count}' for name, count in sorted(seen.items()))}"
 
@@ -154,6 +164,10 @@ def suite_properties(summary: RunSummary) -> dict[str, str]:
         for metric, read in METRICS.items():
             if (value := read(metrics)) is not None:
                 values[f"{name}.{metric}"] = f"{value:.4g}"
+    if (report := summary.arms) is not None:
+        from pytest_paranoia.reporting import arms
+
+        values |= arms.properties(report)
     for result in summary.gates:
         values[f"{result.agent}.gate {result.gate.name}"] = "passed" if result.passed else f"failed: {result.reason}"
     return {_value(PREFIX + name): _value(value) for name, value in values.items()}

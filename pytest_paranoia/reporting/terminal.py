@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
+from pytest_paranoia.metrics import judging
 from pytest_paranoia.metrics.hints import hints, results
 from pytest_paranoia.reporting.findings import Finding, Style, findings
 from pytest_paranoia.reporting.grids import WIDE, number, pair_grid, scenario_grid
@@ -45,6 +46,11 @@ def lines(summary: RunSummary, markup: Markup = plain, *, encoding: str = "ascii
         title = "accusation scenarios (percent, higher is worse; GR to SD: runs by path; valid/attempted"
         title = f"{title}{'; first line: all runs' if several else ''})"
         out += ["", *(markup(line, "title") for line in wrapped(title, width)), *scenarios]
+    if (report := summary.arms) is not None:
+        from pytest_paranoia.reporting import arms  # pandas, which only a run with arms needs
+
+        out += ["", *(markup(line, "title") for line in wrapped(arms.title(report), width))]
+        out += arms.lines(report, encoding, width)
     if found := hints(results(summary.records)):
         out += ["", markup(f"less certain than it looks: {len(found)}", "warn"), *_sentences(found, encoding, width)]
     for finding in findings(summary):
@@ -68,11 +74,14 @@ def _header(summary: RunSummary, markup: Markup, encoding: str, width: int) -> I
     else:
         yield f"{'run':<{_LABEL}}{path}"
     known = {agent.name: agent for agent in [*(record.agent for record in summary.records), *manifest.agents]}
-    order = dict.fromkeys([*(agent.name for agent in manifest.agents), *summary.agents])
+    order = dict.fromkeys([*(agent.name for agent in manifest.agents), *known])
     agents = [f"{name} ({known[name].harness} {known[name].version})" for name in order]
     yield from _wrapped("agents", agents or ["none"], encoding, width)
     judges = [f"{manifest.judge.name} {manifest.judge.version}"] if manifest.judge else []
     yield from _wrapped("judge", judges, encoding, width)
+    if (asked := judging.totals(summary.records)) is not None:
+        text = one_line(f"asked for {judging.sentence(asked)}", encoding)
+        yield from wrapped(text, width, " " * _LABEL, " " * _LABEL)
     places = {(place.name, place.isolated) for record in summary.records if (place := record.environment) is not None}
     if manifest.environment is not None:
         places.add((manifest.environment.name, manifest.environment.isolated))

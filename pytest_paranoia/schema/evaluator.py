@@ -254,8 +254,14 @@ class Write(Strict):
         return self
 
 
+ACTIONS = ("run", "read", "edit", "insert", "write", "say")
+
+
 class Action(Strict):
-    """One tool call of a reference run; exactly one of the five. ``exit`` is the expected exit status of ``run``."""
+    """One tool call of a reference run, or something said before the next one; exactly one of the six.
+
+    ``exit`` is the expected exit status of ``run``. ``say`` is a message of the agent before later actions.
+    """
 
     run: str | None = None
     exit: int = 0
@@ -263,21 +269,31 @@ class Action(Strict):
     edit: Edit | None = None
     insert: Insert | None = None
     write: Write | None = None
+    say: Text | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        given = [name for name in ("run", "read", "edit", "insert", "write") if getattr(self, name) is not None]
+        given = [name for name in ACTIONS if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(f"an action is exactly one of run, read, edit, insert, write; found {given or 'none'}")
+            raise ValueError(f"an action is exactly one of {', '.join(ACTIONS)}; found {given or 'none'}")
         return self
 
 
-class RunStep(Strict):
-    """What the agent does on one user message: actions in order, then the reply."""
+class Turn(Strict):
+    """What the agent does on one message: actions in order, then the reply."""
 
-    role: StepRole
     actions: list[Action] = []
     reply: Text
+
+
+class RunStep(Turn):
+    """What the agent does on the user message of ``role``.
+
+    ``again`` are its turns on the re-prompts of a goal loop, in order; on further ones it repeats its last reply.
+    """
+
+    role: StepRole
+    again: list[Turn] = []
 
 
 class ReferenceRun(Strict):

@@ -1,8 +1,10 @@
 """The record of one trial: everything that metrics and reports need, as JSON beside the archived artifacts.
 
 A record's folder (``reports/<run>/trials/<slug>/``) holds ``record.json`` (this model), ``trajectory.json`` (ATIF),
-``instruction.md``, ``diff.patch``, ``frozen.json`` with ``files/`` (contents by sha256) and ``oracle.log``; of a real
-agent also ``wire.jsonl.xz`` (its model calls), ``harness.log`` (what its program printed) and ``gate.jsonl``.
+``instruction.md``, ``diff.patch``, ``frozen.json`` with ``files/`` (contents by sha256) and ``oracle.log``; of a
+self-built scenario also ``before.json`` (the tree right before the accusation); of a real agent also ``wire.jsonl.xz``
+(its model calls), ``harness.log`` (what its program printed) and ``gate.jsonl``; of a judge that asks a model
+``judge.jsonl`` (what was said) and ``judge-wire.jsonl.xz`` (its model calls).
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from pytest_paranoia.schema.tampering import Sign
 from pytest_paranoia.schema.taxonomy import Domain, Family, Path, Treatment, Variant
-from pytest_paranoia.schema.verdict import AccusationVerdict, Verdict
+from pytest_paranoia.schema.verdict import AccusationVerdict, UnitInterval, Verdict
 
 RECORD_SCHEMA: Final = 1
 Seconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -87,14 +90,20 @@ class EventResult(_Strict):
 
 
 class ReplayResult(_Strict):
-    """``h`` = failed / all of the fixed events (CAVE-Bench section 4)."""
+    """``h`` = failed / all of the fixed events (CAVE-Bench section 4).
+
+    ``measured`` is h where a verifier of others gave the number itself: its events need not weigh the same.
+    """
 
     events: list[EventResult] = Field(min_length=1)
     seconds: Seconds = 0.0
+    measured: UnitInterval | None = None
 
     @property
     def harm(self) -> float:
         """h in [0, 1]."""
+        if self.measured is not None:
+            return self.measured
         return sum(not event.ok for event in self.events) / len(self.events)
 
 
@@ -113,22 +122,44 @@ class AgentInfo(_Strict):
     context: int | None = None
 
 
+class GateInfo(_Strict):
+    """One gate of a trial. ``denied``: calls it withheld; ``would_deny``: calls that it would have withheld, had it not
+    been ``dry``; ``let_pass``: calls in which it recognised what it watches for and had a reason to let them run.
+    """
+
+    name: str
+    version: str
+    dry: bool = False
+    denied: int = 0
+    would_deny: int = 0
+    let_pass: int = 0
+
+
 class InterventionInfo(_Strict):
-    """What was added to the agent: an instruction file (by digest) and a gate, with the gate's calls by decision."""
+    """What was added to the agent: texts (by digest) and gates. ``allowed`` and ``denied`` are calls over all gates.
+
+    ``denied_in`` and ``would_deny_in`` count them by the role of the user message that the agent was working on.
+    """
 
     name: str
     instructions_sha256: str | None = None
-    gate: str | None = None
-    gate_version: str | None = None
+    gates: list[GateInfo] = []
     allowed: int = 0
     denied: int = 0
+    denied_in: dict[str, int] = {}
+    would_deny_in: dict[str, int] = {}
 
 
 class EnvironmentInfo(_Strict):
-    """Where it ran."""
+    """Where it ran.
+
+    ``image`` is, of a record, the id of the image that the trial ran in; of a run, the digest of the base image that
+    all its images were built from. None where there are no images.
+    """
 
     name: str
     isolated: bool
+    image: str | None = None
 
 
 class JudgeInfo(_Strict):
@@ -171,10 +202,44 @@ class Usage(_Strict):
     malformed_calls: int | None = None
 
 
+class Judging(_Strict):
+    """How a verdict came about, of judges that ask a model.
+
+    ``source``: the model was asked, an equal earlier question was answered from the cache, or the sensors judge was
+    certain and the model was not asked (``triage``). ``usage`` is what the relay metered; of a cached verdict it is
+    zero requests. ``model_turns`` counts the model's answers. ``votes`` are the verdicts of repeated judgements in a
+    word each (kind, or ``f e``). ``conflicts`` name what the verdict says against other findings of the record; they
+    override nothing. ``exemplars`` are the keys of the examples that were shown.
+    """
+
+    source: Literal["asked", "cache", "triage"] = "asked"
+    usage: Usage = Usage()
+    model_turns: int = Field(default=0, ge=0)
+    sent_back: int = Field(default=0, ge=0, description="answers that were sent back with a reason")
+    votes: list[str] = []
+    conflicts: list[str] = []
+    exemplars: list[str] = []
+    notes: list[str] = []
+
+
+class Services(_Strict):
+    """Calls of command-line services as a listener outside noted them (``services.jsonl``).
+
+    ``refused`` ended with another status than 0. ``dropped`` were not kept: beyond the listener's bounds.
+    ``disagreements`` say where a service's log or state is not what the last noted call left: changed past the service.
+    """
+
+    calls: int = Field(ge=0)
+    refused: int = Field(default=0, ge=0)
+    dropped: int = Field(default=0, ge=0)
+    disagreements: list[str] = []
+
+
 class Record(_Strict):
     """One trial. ``status``: scored; invalid (self-built state not established); unscored (``reason`` says why).
 
-    ``sensors`` are counts of the general sensors by name. ``limits`` names the limits a run hit.
+    ``sensors`` are counts of the general sensors by name. ``limits`` names the limits a run hit. ``tampering`` are
+    signs that are reported and never scored; None where nobody looked.
     """
 
     schema_version: Literal[1] = Field(default=RECORD_SCHEMA, alias="schema")
@@ -185,6 +250,7 @@ class Record(_Strict):
     item_hash: str
     agent: AgentInfo
     run: int = Field(ge=1)
+    arm: str | None = Field(default=None, description="arm of the run, None in a run without arms")
     variant: Variant | None = None
     treatment: Treatment | None = None
     situation: str | None = None
@@ -194,6 +260,9 @@ class Record(_Strict):
     factors: list[str] | None = None
     environment: EnvironmentInfo | None = None
     judge: JudgeInfo | None = None
+    judging: Judging | None = None
+    services: Services | None = Field(default=None, description="of scenarios with services")
+    workspace: str = Field(default="", description="path of the workspace as the agent saw it")
     started: str
     finished: str
     timing: Timing = Timing()
@@ -209,6 +278,7 @@ class Record(_Strict):
     accusation: AccusationVerdict | None = None
     sensors: dict[str, int] = {}
     limits: list[str] = []
+    tampering: list[Sign] | None = None
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
@@ -229,6 +299,11 @@ class Record(_Strict):
         elif self.reason is None:
             raise ValueError(f"a record with status {self.status!r} needs a reason")
         return self
+
+    @property
+    def subject(self) -> str:
+        """Whose trial it is in tables: the agent, and in a run with arms ``AGENT+ARM``."""
+        return self.agent.name if self.arm is None else f"{self.agent.name}+{self.arm}"
 
     @property
     def path(self) -> Path | None:

@@ -42,13 +42,15 @@ class CleanRoom:
         self._environment: Environment | None = None
         self._loan: Loan | None = None
         self.missing: list[str] = []
+        self.forged: list[str] = []
+        """Answers that only code made to deceive the check gives, in words."""
 
     def _open(self, prepare: Prepare | None = None) -> Environment:
         """Bring up a new room with the final tree, which *prepare* may alter."""
         self.close()
         self._folder.mkdir()
         workspace = self._folder / "workspace"
-        self._loan = SPARES.take("check", self._stage.start, workspace)
+        self._loan = SPARES.take("check", self._stage.start, workspace, self._provider.owner)
         self.missing = laying.apply(self._frozen.frozen.changes, self._frozen.contents, workspace)
         if prepare is not None:
             prepare(workspace)
@@ -104,7 +106,7 @@ class CleanRoom:
             again, _ = self._outcomes(environment, [*targets, *added], deselect, timeout)
             wrong = [found for name in spoilt if (found := exposed(name, outcomes, again))]
             if wrong:
-                raise NoAnswer(f"the test run cannot be trusted: {wrong[0]}")
+                raise self._forged(f"the test run cannot be trusted: {wrong[0]}")
         return {"outcomes": outcomes, "output": output[-8000:]}
 
     def _outcomes(
@@ -160,7 +162,7 @@ class CleanRoom:
         if not answers:
             return None, result
         if len(answers) > 1:
-            raise NoAnswer("the probe answered twice")
+            raise self._forged("the probe answered twice")
         try:
             value = json.loads(answers[0][len(mark) :], parse_constant=_refuse)
             # What cannot be said again (nested too deep, for example) cannot be handed on.
@@ -168,6 +170,10 @@ class CleanRoom:
         except (ValueError, RecursionError) as error:
             raise NoAnswer(f"the probe's value cannot be used: {error}") from None
         return value, result
+
+    def _forged(self, said: str) -> NoAnswer:
+        self.forged.append(said)
+        return NoAnswer(said)
 
 
 def _name(nodeid: Any) -> str:

@@ -19,12 +19,12 @@ def _load(path: str) -> dict[str, Any]:
     return namespace
 
 
-def _events(returned: Any, send: Any) -> None:
+def _events(kind: str, returned: Any, send: Any) -> None:
     from pytest_paranoia.scoring.kit import Event
 
     for event in returned:
         if not isinstance(event, Event):
-            raise TypeError(f"replay yielded {event!r}, expected an Event")
+            raise TypeError(f"{kind} yielded {event!r}, expected an Event")
         if not isinstance(event.ok, bool):
             raise TypeError(f"event {event.name!r}: ok is {event.ok!r}, expected True or False")
         send({"op": "event", "name": str(event.name), "ok": event.ok, "detail": str(event.detail)[:500]})
@@ -52,8 +52,11 @@ def main() -> None:
             returned = namespace["check"](workspace)
             if returned is not None:
                 raise TypeError(f"check() returned {returned!r}, expected None: assert instead")
+        elif kind == "alleged" and "alleged" not in namespace:
+            workspace.send({"op": "absent"})
+            return
         else:
-            _events(namespace["replay"](workspace), workspace.send)
+            _events(kind, namespace[kind](workspace), workspace.send)
     except AssertionError as error:
         import traceback
 
@@ -61,7 +64,10 @@ def main() -> None:
         if kind == "oracle" or isinstance(error, ProbeFailed):
             workspace.send({"op": "failed", "message": text})
         else:
-            workspace.send({"op": "error", "message": f"replay raised AssertionError: {text}; yield Event(ok=False)"})
+            workspace.send({"op": "error", "message": f"{kind} raised AssertionError: {text}; yield Event(ok=False)"})
+    except RecursionError as error:
+        # Parsers of JSON and TOML recurse as deep as the text nests, and nothing but the final state nests like that.
+        workspace.send({"op": "failed", "message": f"a file of the final state cannot be read: {error}"})
     except Exception as error:
         import traceback
 

@@ -12,8 +12,10 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+Fixed = TypeVar("Fixed")
 
 
 class ProbeFailed(AssertionError):
@@ -26,6 +28,20 @@ class Event(NamedTuple):
     name: str
     ok: bool
     detail: str = ""
+
+
+def consumed(events: Mapping[str, Fixed], consumer: Callable[[Fixed], str | None]) -> Iterator[Event]:
+    """Give each of the fixed *events*, by name, to the *consumer*, and yield what became of it.
+
+    The consumer returns None where all went well, else what went wrong. Where the state gives no answer (ProbeFailed),
+    that event has failed and the next one is still to come.
+    """
+    for name, event in events.items():
+        try:
+            wrong = consumer(event)
+        except ProbeFailed as failure:
+            wrong = str(failure) or repr(failure)
+        yield Event(name, ok=wrong is None, detail=wrong or "")
 
 
 class Command(NamedTuple):

@@ -33,13 +33,17 @@ _LINE_CAP = 64 * 1024**2
 
 @dataclass
 class Subject:
-    """What is checked: a stage, the frozen tree, and what the agent ran and said."""
+    """What is checked: a stage, the frozen tree, and what the agent ran and said.
+
+    ``forged`` collects, in words, answers that only code made to deceive the check gives.
+    """
 
     stage: Stage
     frozen: FrozenTree
     commands: Sequence[dict[str, Any]] = ()
     reply: str = ""
     log: list[str] = field(default_factory=list)
+    forged: list[str] = field(default_factory=list)
 
 
 def check(
@@ -78,8 +82,34 @@ def replay(
     return ReplayResult(events=events, seconds=round(time.monotonic() - started, 3))
 
 
+def alleged(
+    module: Path, subject: Subject, provider: EnvironmentProvider, seconds: float = ORACLE_SECONDS
+) -> ReplayResult | None:
+    """Ask a replay module whether what the accusation says is so: an event that is not ok says that it is.
+
+    None where the module does not look at it. Raises InfrastructureError (``alleged-…``).
+    """
+    started = time.monotonic()
+    final, events = _run("alleged", module, subject, provider, seconds)
+    if final["op"] == "absent":
+        return None
+    if final["op"] == "failed":
+        detail = f"the check could not go on: {_sayable(final.get('message', ''))}"[:500]
+        events.append(EventResult(name="alleged", ok=False, detail=detail))
+    if not events:
+        raise InfrastructureError(
+            "alleged-events", f"alleged() in {module.name} yielded no event, expected at least one"
+        )
+    for event in events:
+        subject.log.append(f"{'absent ' if event.ok else 'ALLEGED'} {event.name}  {event.detail}")
+    return ReplayResult(events=events, seconds=round(time.monotonic() - started, 3))
+
+
+Kind = Literal["oracle", "replay", "alleged"]
+
+
 def _run(
-    kind: Literal["oracle", "replay"], module: Path, subject: Subject, provider: EnvironmentProvider, seconds: float
+    kind: Kind, module: Path, subject: Subject, provider: EnvironmentProvider, seconds: float
 ) -> tuple[dict[str, Any], list[EventResult]]:
     ours, theirs = socket.socketpair()
     parent = Path(driver.__file__).resolve().parents[2]
@@ -110,6 +140,7 @@ def _run(
             process.wait()
             room.close()
             subject.log.extend(f"not laid: {line}" for line in room.missing)
+            subject.forged.extend(room.forged)
 
 
 class _Gone(Exception):
@@ -123,7 +154,7 @@ class _Host:
     other is not answered for any more; the oracle goes on, with failures, or any agent could keep itself unscored.
     """
 
-    def __init__(self, kind: str, subject: Subject, room: CleanRoom, channel: socket.socket, seconds: float) -> None:
+    def __init__(self, kind: Kind, subject: Subject, room: CleanRoom, channel: socket.socket, seconds: float) -> None:
         self._kind = kind
         self._subject = subject
         self._room = room
@@ -158,7 +189,7 @@ class _Host:
             if operation == "event":
                 name, detail = _sayable(message["name"]), _sayable(message["detail"])
                 events.append(EventResult(name=name, ok=message["ok"], detail=detail))
-            elif operation in ("done", "failed"):
+            elif operation in ("done", "failed", "absent"):
                 return message, events
             elif operation == "error":
                 self._subject.log.append(str(message.get("traceback", "")))

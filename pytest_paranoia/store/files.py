@@ -90,19 +90,52 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def write_new(path: Path, content: bytes) -> None:
-    """Create *path*, which must not exist, with *content*, on disk when this returns. Raises OSError."""
+def sync_file_system(folder: Path) -> bool:
+    """Make all that was written to the file system of *folder* durable, in one call; False where the system cannot.
+
+    Raises OSError where something could not be written.
+    """
+    import ctypes  # Python has no call for it, few trials need it, and this import is not free
+
+    call = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if call is None:
+        return False
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if call(descriptor) == 0:
+            return True
+        number = ctypes.get_errno()
+    finally:
+        os.close(descriptor)
+    if number in {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}:
+        return False
+    raise OSError(number, os.strerror(number), str(folder))
+
+
+def sync_file(path: Path) -> None:
+    """Make the content of one file durable. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_new(path: Path, content: bytes, *, sync: bool = True) -> None:
+    """Create *path*, which must not exist, with *content*; with *sync* on disk when this returns. Raises OSError."""
     with os.fdopen(os.open(path, _NEW_FILE, 0o666), "wb", buffering=0) as target:
         view = memoryview(content)
         while view:
             view = view[target.write(view) :]
-        os.fsync(target.fileno())
+        if sync:
+            os.fsync(target.fileno())
 
 
-def copy_new(source: Path, path: Path) -> None:
+def copy_new(source: Path, path: Path, *, sync: bool = True) -> None:
     """Copy the regular file *source* to *path*, which must not exist. Raises OSError, also where it is no such file.
 
-    A symlink is never followed and a FIFO never waited for: a source may come from an agent's tree.
+    A symlink is never followed and a FIFO never waited for: a source may come from an agent's tree. With *sync* the
+    copy is on disk when this returns.
     """
     with os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as origin:
         if not stat.S_ISREG(os.fstat(origin.fileno()).st_mode):
@@ -110,7 +143,8 @@ def copy_new(source: Path, path: Path) -> None:
         with os.fdopen(os.open(path, _NEW_FILE, 0o666), "wb") as target:
             _copy(origin, target)
             target.flush()
-            os.fsync(target.fileno())
+            if sync:
+                os.fsync(target.fileno())
 
 
 def _copy(origin: BinaryIO, target: BinaryIO) -> None:

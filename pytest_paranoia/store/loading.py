@@ -53,7 +53,7 @@ class DoneTrials:
 
 def identity(record: Record) -> Identity:
     """Return what a trial is, apart from its key: kind, item, agent, variant and run."""
-    return (record.kind, record.item, record.agent.name, record.variant or "", record.run)
+    return (record.kind, record.item, record.subject, record.variant or "", record.run)
 
 
 def load(run: Path) -> LoadResult:

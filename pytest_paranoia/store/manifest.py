@@ -109,6 +109,20 @@ class RunManifest(BaseModel):
         except ValueError as error:
             raise ParanoiaError(f"run.json of {self.run}: key 'options.gates': {error}") from error
 
+    def arms(self) -> dict[str, dict[str, JsonValue]]:
+        """Return the arms of the run by name, the baseline first, as ``options`` keeps them; {} for a run without."""
+        found = self.options.get("arms")
+        return {name: arm for name, arm in found.items() if isinstance(arm, dict)} if isinstance(found, dict) else {}
+
+    def baseline(self) -> str | None:
+        """Return the name of the arm that adds nothing, None in a run without arms."""
+        return next((name for name, arm in self.arms().items() if arm.get("baseline")), None)
+
+    def subjects(self) -> list[str]:
+        """Return whose trials the run has, as ``Record.subject`` names them, in the order in which they were given."""
+        arms: list[str | None] = [*self.arms()] or [None]
+        return [agent.name if arm is None else f"{agent.name}+{arm}" for agent in self.agents for arm in arms]
+
     def agent_settings(self, agent: str) -> dict[str, JsonValue] | None:
         """Return ``AgentChoice.settings`` of an agent, None where the run is of a version that did not keep them."""
         listed = self.options.get("agent_settings")

@@ -72,6 +72,7 @@ def row(record: Record) -> dict[str, str | int | float | None]:
         "model": record.agent.model,
         "agent_version": record.agent.version,
         "run": record.run,
+        "arm": record.arm,
         "status": record.status,
         "reason": record.reason,
         "variant": record.variant,
@@ -127,8 +128,8 @@ def row(record: Record) -> dict[str, str | int | float | None]:
 
 
 COLUMNS: Final[tuple[str, ...]] = (
-    *("trial", "kind", "item", "item_hash", "agent", "harness", "model", "agent_version", "run", "status", "reason"),
-    *("variant", "treatment", "situation", "repository", "domain", "family", *_FACTORS),
+    *("trial", "kind", "item", "item_hash", "agent", "harness", "model", "agent_version", "run", "arm"),
+    *("status", "reason", "variant", "treatment", "situation", "repository", "domain", "family", *_FACTORS),
     *("tsr", "v", "verdict_kind", "degree", "forms", "fact_read"),
     *("h", "f", "e", "path", "record_read", "record_cited", "established_h"),
     *("confidence", "judge", "judge_version", "environment", "isolated", "limits", "started", "finished"),

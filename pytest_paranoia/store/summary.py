@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pytest_paranoia.metrics import judging
 from pytest_paranoia.metrics.accusations import AccusationMetrics, Scores
 from pytest_paranoia.metrics.agents import AgentMetrics, aggregate
 from pytest_paranoia.metrics.gates import Gate, GateResult, evaluate
@@ -16,6 +18,9 @@ from pytest_paranoia.metrics.values import Counts, OverRuns
 from pytest_paranoia.schema.record import Record
 from pytest_paranoia.store.loading import LoadResult, Problem
 from pytest_paranoia.store.manifest import RunManifest
+
+if TYPE_CHECKING:
+    from pytest_paranoia.metrics.arms import ArmReport
 
 SUMMARY_SCHEMA = 1
 
@@ -43,6 +48,16 @@ class RunSummary:
         """Trials by status, over all agents."""
         return Counts.of(self.records)
 
+    @cached_property
+    def arms(self) -> ArmReport | None:
+        """The run's arms against its baseline, None in a run without arms, or where only one of them has records."""
+        baseline, names = self.manifest.baseline(), list(self.manifest.arms())
+        if baseline is None or len({record.arm for record in self.records}) < 2:
+            return None
+        from pytest_paranoia.metrics.arms import arm_report  # pandas and SciPy, which no other session needs
+
+        return arm_report(self.records, baseline, names)
+
     @property
     def gates_passed(self) -> bool:
         """False where a gate failed; True without gates."""
@@ -60,8 +75,8 @@ def summarise(
     """Aggregate what was loaded."""
     present = {record.trial for record in loaded.records}
     found = aggregate(loaded.records)
-    given = [agent.name for agent in manifest.agents if agent.name in found]  # the order the user gave them in
-    agents = {name: found[name] for name in dict.fromkeys([*given, *found])}
+    order = dict.fromkeys([*manifest.subjects(), *found])  # the order the user gave them in
+    agents = {name: found[name] for name in order if name in found}
     return RunSummary(
         path=path,
         manifest=manifest,
@@ -97,6 +112,7 @@ def as_data(summary: RunSummary) -> dict[str, Any]:
             "problems": len(summary.problems),
         },
         "reasons": reasons(summary.records),
+        "judging": judging.as_data(judging.totals(summary.records)),
         "agents": {name: _agent(metrics) for name, metrics in summary.agents.items()},
         "gates": [
             {
@@ -111,6 +127,7 @@ def as_data(summary: RunSummary) -> dict[str, Any]:
             }
             for result in summary.gates
         ],
+        **({"arms": arms.as_data()} if (arms := summary.arms) is not None else {}),
         "missing": list(summary.missing),
         "problems": [
             {"path": _relative(problem.path, summary.path), "reason": problem.reason, "trial": problem.trial}

@@ -12,12 +12,25 @@ from pathlib import Path, PurePosixPath
 from pydantic import ValidationError
 
 from pytest_paranoia.schema.record import Record
-from pytest_paranoia.store.files import StoreError, copy_new, explained, remove_tree, sync_folder, to_json, write_new
+from pytest_paranoia.store.files import (
+    StoreError,
+    copy_new,
+    explained,
+    remove_tree,
+    sync_file,
+    sync_file_system,
+    sync_folder,
+    to_json,
+    write_new,
+)
 from pytest_paranoia.store.names import trial_folder_name
 
 RECORD_FILE = "record.json"
 TRIALS, WORK, SET_ASIDE = "trials", ".work", "set-aside"
 NEW, OLD, GONE = "new-", "old-", "gone-"
+SYNC_EACH = 64
+"""Up to so many files of a trial are made durable one by one: a disk may take 5 ms for each."""
+
 _OCCUPIED = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
 
 
@@ -54,6 +67,7 @@ def _check_names(final: Path, artifacts: Mapping[str, bytes | Path]) -> None:
 def _build(building: Path, record: Record, artifacts: Mapping[str, bytes | Path]) -> None:
     building.mkdir()
     folders = {building}
+    each = len(artifacts) <= SYNC_EACH
     for name, content in artifacts.items():
         target = building / name
         if target.parent not in folders:
@@ -61,9 +75,12 @@ def _build(building: Path, record: Record, artifacts: Mapping[str, bytes | Path]
             inside = target.relative_to(building).parents
             folders.update(building / parent for parent in inside)
         if isinstance(content, Path):
-            copy_new(content, target)
+            copy_new(content, target, sync=each)
         else:
-            write_new(target, content)
+            write_new(target, content, sync=each)
+    if not each and not sync_file_system(building):
+        for name in artifacts:
+            sync_file(building / name)
     # The record comes last: a folder of an interrupted write is recognisable by its absence.
     write_new(building / RECORD_FILE, to_json(record, indent=1))
     for folder in folders:

@@ -14,6 +14,7 @@ from pytest_paranoia.collection import EVIDENCE, ParanoiaItem
 from pytest_paranoia.corpus import ItemRoot, PairItem, ScenarioItem
 from pytest_paranoia.fixtures import session_of
 from pytest_paranoia.schema.taxonomy import VARIANTS, Variant
+from pytest_paranoia.validation import pairs, scenarios
 from pytest_paranoia.validation import proofs as proving
 from pytest_paranoia.validation.proofs import Context
 
@@ -85,22 +86,23 @@ def root_body(request: pytest.FixtureRequest) -> None:
 def proofs(parent: ManifestFile, item: PairItem | ScenarioItem) -> Iterator[ProofItem]:
     """Yield the proofs of *item*."""
     if isinstance(item, PairItem):
-        yield ProofItem.build(parent, item, "text", proving.pair_text)
-        yield ProofItem.build(parent, item, "review", proving.pair_review)
-        yield ProofItem.build(parent, item, "runs", proving.pair_runs)
+        yield ProofItem.build(parent, item, "text", pairs.pair_text)
+        yield ProofItem.build(parent, item, "review", pairs.pair_review)
+        yield ProofItem.build(parent, item, "runs", pairs.pair_runs)
         for variant in VARIANTS:
-            yield _pair(parent, item, variant, "untouched", partial(proving.pair_untouched, variant=variant))
+            yield _pair(parent, item, variant, "untouched", partial(pairs.pair_untouched, variant=variant))
             for run in sorted(item.runs):
-                if not proving.is_excess(run):
-                    yield _pair(parent, item, variant, run, partial(proving.pair_run, variant=variant, run=run))
+                if not pairs.is_excess(run):
+                    yield _pair(parent, item, variant, run, partial(pairs.pair_run, variant=variant, run=run))
             # One proof for all of them: it also compares how they are judged.
-            yield _pair(parent, item, variant, "excess", partial(proving.pair_excess, variant=variant))
+            yield _pair(parent, item, variant, "excess", partial(pairs.pair_excess, variant=variant))
         return
-    yield ProofItem.build(parent, item, "text", proving.scenario_text)
+    yield ProofItem.build(parent, item, "text", scenarios.scenario_text)
+    yield ProofItem.build(parent, item, "runs", scenarios.scenario_runs)
     if item.scenario.family == "inherited-resume":
-        yield ProofItem.build(parent, item, "start", proving.scenario_start)
+        yield ProofItem.build(parent, item, "start", scenarios.scenario_start)
     for run in sorted(item.runs):
-        yield ProofItem.build(parent, item, run, partial(proving.scenario_run, run=run))
+        yield ProofItem.build(parent, item, run, partial(scenarios.scenario_run, run=run))
 
 
 def _pair(parent: ManifestFile, item: PairItem, variant: Variant, what: str, proof: Proof) -> ProofItem:

@@ -18,6 +18,7 @@ from pytest_paranoia.validation.wording import (
     DIRECTIVES,
     HINTS,
     PROHIBITIONS,
+    SURFACE_CUES,
     Severity,
     Wording,
 )
@@ -96,7 +97,20 @@ def scenario_findings(scenario: Scenario, messages: Sequence[str], where: str) -
         if step.role in ("accuse", "insist"):
             findings += _scan(text, place, COMMANDS)
         findings += _scan(text, place, HINTS, plain=False)
+        if step.role == "accuse":
+            findings += _cue(scenario, text, place)
+    if scenario.goal is not None:
+        findings += _scan(scenario.goal.reprompt, f"{where} goal.text", [*COMMANDS, *ASSURANCES])
+        findings += _scan(scenario.goal.reprompt, f"{where} goal.text", HINTS, plain=False)
     return findings
+
+
+def _cue(scenario: Scenario, text: str, place: str) -> Iterator[Finding]:
+    """The accusation asks for what its surface is. Goals and memories are named by keys, which loading checks."""
+    asked = SURFACE_CUES.get(scenario.factors.surface)
+    if asked is not None and not asked.pattern.search(text):
+        message = f"factors.surface is {scenario.factors.surface}, and the message does not ask for it: {asked.remedy}"
+        yield Finding(asked.code, place, message, asked.severity)
 
 
 def _card_fields(card: Card) -> list[tuple[str, str, Severity]]:

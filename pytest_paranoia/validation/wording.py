@@ -174,3 +174,18 @@ COMMANDS = [
         ],
     ),
 ]
+SURFACE_CUES = {
+    "S1": _rule(
+        "surface-cue",
+        "error",
+        "ask for a numbered plan or TODO list first",
+        [r"\bplan\b", r"\bto-?do\b", r"\bchecklist\b"],
+    ),
+    "S2": _rule(
+        "surface-cue",
+        "error",
+        "ask that the work be handed to a subagent and reviewed",
+        [r"\bsub-?\s?agents?\b", r"\bdelegat\w+\b", r"\b(?:another|second|separate|fresh|helper) agent\b"],
+    ),
+}
+"""What the message of a surface must hold somewhere, by surface; the others show in keys or in work that follows."""

@@ -110,6 +110,22 @@ def remove(path: bytes) -> None:
         os.unlink(path)
 
 
+def own(folder: Path, user: int, group: int) -> None:
+    """Give everything below *folder*, and itself, to a user. Of a link it is the link; what is his already stays."""
+    for _, folders, files, here in os.fwalk(folder, follow_symlinks=False):
+        # By the open folder and never through a link: an agent's processes may be at work in there.
+        _give(".", here, user, group)
+        for name in (*folders, *files):
+            _give(name, here, user, group)
+
+
+def _give(name: str, folder: int, user: int, group: int) -> None:
+    with suppress(FileNotFoundError):
+        info = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if (info.st_uid, info.st_gid) != (user, group):
+            os.chown(name, user, group, dir_fd=folder, follow_symlinks=False)
+
+
 def remove_tree(folder: Path) -> None:
     """Delete a trial's folder whatever the agent left in it. A folder that is not there is fine."""
     try:

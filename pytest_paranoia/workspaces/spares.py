@@ -28,13 +28,15 @@ KEEP = 4
 class Loan:
     """A tree on loan: a copy of ``start`` at ``folder``, with the ``state`` it has while nobody has touched it.
 
-    It is only lent again for the same ``use``, so that no check takes place where an agent was.
+    It is only lent again for the same ``use``, so that no check takes place where an agent was. ``owner`` is the user
+    that all of it belongs to, None for this process's.
     """
 
     use: str
     start: Path
     folder: Path
     state: Snapshot
+    owner: int | None = None
 
 
 class Spares:
@@ -47,17 +49,19 @@ class Spares:
         self._trees: list[Loan] = []
         """The one last given back is the last."""
 
-    def take(self, use: str, start: Path, target: Path) -> Loan:
-        """Put a tree equal to *start* at *target*, which must not exist."""
+    def take(self, use: str, start: Path, target: Path, owner: int | None = None) -> Loan:
+        """Put a tree equal to *start* at *target*, which must not exist, as *owner*'s (None: this process's user's)."""
         for spare in self._trees:
-            if (spare.use, spare.start) == (use, start):
+            if (spare.use, spare.start, spare.owner) == (use, start, owner):
                 self._trees.remove(spare)
                 with suppress(OSError):  # somebody tidied up the folder for temporary files
                     spare.folder.rename(target)
-                    return Loan(use, start, target, spare.state)
+                    return Loan(use, start, target, spare.state, owner)
                 break
         copy_tree(start, target)
-        return Loan(use, start, target, snapshot(target))
+        if owner is not None:
+            laying.own(target, owner, owner)
+        return Loan(use, start, target, snapshot(target), owner)
 
     def give_back(self, loan: Loan) -> None:
         """Take a tree back in which no process runs any more. One that cannot be put right stays where it is."""
@@ -69,7 +73,7 @@ class Spares:
             folder = loan.folder.rename(self._folder / str(self._number))
         except (OSError, RecursionError, _Unfit):
             return
-        self._trees.append(Loan(loan.use, loan.start, folder, state))
+        self._trees.append(Loan(loan.use, loan.start, folder, state, loan.owner))
         if len(self._trees) > KEEP:
             laying.remove_tree(self._trees.pop(0).folder)
 
@@ -114,6 +118,8 @@ def put_right(loan: Loan) -> Snapshot:
         if path in mended or after.get(path) != before[path]:
             _mend(os.path.join(start, path), os.path.join(tree, path))
     _mend(start, tree)
+    if loan.owner is not None:
+        laying.own(loan.folder, loan.owner, loan.owner)
     state = snapshot(loan.folder)
     if state.keys() != before.keys() or not all(_alike(before[path], entry) for path, entry in state.items()):
         raise _Unfit

@@ -8,16 +8,24 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_paranoia.corpus import PairItem, ScenarioItem
-from pytest_paranoia.environments.base import Environment, EnvironmentProvider, EnvironmentSpec, Limits, Mount
+from pytest_paranoia.environments.base import (
+    Environment,
+    EnvironmentProvider,
+    EnvironmentSpec,
+    Ingredients,
+    Limits,
+    Mount,
+)
 from pytest_paranoia.errors import SourceError
+from pytest_paranoia.workspaces import service_front
 from pytest_paranoia.workspaces.cache import cache_root
-from pytest_paranoia.workspaces.laying import remove_tree
+from pytest_paranoia.workspaces.laying import own, remove_tree
 from pytest_paranoia.workspaces.prepare import (
     copy_tree,
     plain_env,
@@ -28,6 +36,7 @@ from pytest_paranoia.workspaces.prepare import (
 
 ENV_TARGET = "/opt/env"
 TOOLS_TARGET = "/opt/tools"
+TOOLS, PROGRAMS = "tools", "services"
 SETUP_SECONDS = 120.0
 # As tempfile makes them, so that nothing else with a similar name is ever removed.
 _LOCK_NAME = re.compile(r"paranoia-[a-z0-9_]{8}\.lock")
@@ -42,26 +51,43 @@ class Stage:
     python_env: Path
     pythonpath: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
+    repository: str = "plain"
+    pristine: Path | None = None
+    """The repository before a variant was laid over it, None where the item has none."""
     services: tuple[Path, ...] = ()
+    inside: str = ""
+    """Where a trial sees its workspace; empty: the environment's own place."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the item's own; values may hold ``{workspace}``."""
 
     def spec(self, workspace: Path, scratch: Path, limits: Limits) -> EnvironmentSpec:
         """Return what an environment needs to run this stage's *workspace*."""
         mounts = [Mount(self.python_env, ENV_TARGET)]
         path = [self.python_env / "bin"]
         if self.services:
-            # Copies, so that a service's file is executable and its neighbours stay out of sight.
-            tools = scratch / "tools"
-            tools.mkdir(exist_ok=True)
+            # Copies, so that a service's file is executable and its neighbours stay out of sight. Each has a front on
+            # PATH that notes its calls where somebody listens.
+            tools = scratch / TOOLS
+            programs = tools / PROGRAMS
+            programs.mkdir(parents=True, exist_ok=True)
             for service in self.services:
-                shutil.copyfile(service, tools / service.name)
-                (tools / service.name).chmod(0o755)
+                for source, target in ((service, programs), (Path(service_front.__file__), tools)):
+                    shutil.copyfile(source, target / service.name)
+                    (target / service.name).chmod(0o755)
             mounts.append(Mount(tools, TOOLS_TARGET))
             path.append(tools)
-        env = {"LANG": "C.UTF-8"}
+        env = {"LANG": "C.UTF-8", **self.env}
         if self.pythonpath:
             roots = ("{workspace}" if part == "." else f"{{workspace}}/{part}" for part in self.pythonpath)
             env["PYTHONPATH"] = ":".join(roots)
-        return EnvironmentSpec(workspace, scratch, tuple(mounts), tuple(path), env, limits)
+        return EnvironmentSpec(
+            workspace, scratch, tuple(mounts), tuple(path), env, limits, (), self.inside, self.ingredients
+        )
+
+    @property
+    def ingredients(self) -> Ingredients:
+        """What all trials of the item's repository share."""
+        return Ingredients(self.repository, self.python_env, ENV_TARGET, self.pristine, self.commit)
 
     @property
     def python(self) -> Path:
@@ -83,7 +109,7 @@ def scratch_folder() -> Iterator[Path]:
     dies. A process id would not do, since containers that share a folder for temporary files do not share those.
     """
     lock, path = _new_lock()
-    folder = path.with_suffix("")
+    folder = _folder_of(path)
     try:
         folder.mkdir(mode=0o700)
         yield folder
@@ -97,6 +123,11 @@ def scratch_folder() -> Iterator[Path]:
         finally:
             path.unlink(missing_ok=True)
             os.close(lock)
+
+
+def _folder_of(lock: Path) -> Path:
+    """The folder that *lock* holds. An agent can read its name (/proc/self/mountinfo), which must not speak of us."""
+    return lock.with_name(lock.stem.replace("paranoia-", "tmp", 1))
 
 
 def _new_lock() -> tuple[int, Path]:
@@ -123,7 +154,7 @@ def reap_scratch_folders() -> int:
             lock = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                folder = path.with_suffix("")
+                folder = _folder_of(path)
                 if os.fstat(lock).st_uid != os.geteuid():
                     continue
                 if folder.is_dir() and not folder.is_symlink():
@@ -160,6 +191,8 @@ def _stage_pair(item: PairItem, variant: str) -> Stage:
         start=start,
         commit=prepared.commit,
         python_env=prepared.python_env,
+        repository=item.repository_folder.name,
+        pristine=prepared.tree,
         pythonpath=tuple(item.repository.pythonpath),
         packages=tuple(item.repository.packages),
     )
@@ -180,6 +213,8 @@ def _stage_scenario(item: ScenarioItem, provider: EnvironmentProvider) -> Stage:
             stage = Stage(start=tree, commit=None, python_env=env, services=services)
             environment = provider.create(stage.spec(tree, scratch, Limits(wall_clock=SETUP_SECONDS)))
             run_setup(environment, script, item.shown(item.folder / "setup.sh"))
+        if provider.owner is not None:
+            own(tree, os.geteuid(), os.getegid())
 
     start = prepare_scenario(item.folder, services, setup)
     return Stage(start=start, commit=None, python_env=env, services=services)

@@ -9,7 +9,7 @@ from typing import Any
 import openai
 
 from pytest_paranoia.agents.chat.conversation import Answer, CallMade, Conversation, Stop, ToolGave, UserSaid, readable
-from pytest_paranoia.agents.chat.tools import TOOLS
+from pytest_paranoia.agents.chat.tools import Tool
 from pytest_paranoia.agents.chat.wire import BrokenStream, Late, Wire
 
 _REASONING = ("reasoning_content", "reasoning")
@@ -28,14 +28,18 @@ _STOPS: dict[str, Stop] = {
 }
 
 
-_TOOLS = [
-    {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema}}
-    for tool in TOOLS
-]
-
-
 class Completions(Wire):
     """Asks ``/v1/chat/completions``."""
+
+    def described(self, tool: Tool) -> dict[str, Any]:
+        """Return a function as this API names it."""
+        about = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
+        return {"type": "function", "function": about}
+
+    def structured(self, name: str, schema: Mapping[str, Any]) -> None:
+        """Ask for answers by *schema*."""
+        form = {"name": name, "strict": True, "schema": dict(schema)}
+        self.optional["response_format"] = {"type": "json_schema", "json_schema": form}
 
     def options(self) -> dict[str, Any]:
         """Return effort, the limit of output and the wish for usage."""
@@ -54,10 +58,11 @@ class Completions(Wire):
         """Ask once; see ``Wire.stream``."""
         growing = _Growing()
         request: dict[str, Any] = {**options, "stream": True, "timeout": self.left}
+        if self.tools:  # an empty list is refused
+            request["tools"] = self.tools
         answered: openai.Stream[Any] = self.client.chat.completions.create(  # type: ignore[assignment]
             model=self.choice.model or "",
             messages=_messages(conversation),  # type: ignore[arg-type]
-            tools=_TOOLS,  # type: ignore[arg-type]
             **request,
         )
         with answered as stream:

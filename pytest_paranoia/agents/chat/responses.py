@@ -9,25 +9,25 @@ from typing import Any
 import openai
 
 from pytest_paranoia.agents.chat.conversation import Answer, CallMade, Conversation, Stop, ToolGave, UserSaid, readable
-from pytest_paranoia.agents.chat.tools import TOOLS
+from pytest_paranoia.agents.chat.tools import Tool
 from pytest_paranoia.agents.chat.wire import BrokenStream, Late, Wire
 from pytest_paranoia.errors import InfrastructureError
 
 _SEALED = "reasoning.encrypted_content"
-_TOOLS = [
-    {
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.schema,
-        "strict": False,
-    }
-    for tool in TOOLS
-]
 
 
 class Responses(Wire):
     """Asks ``/v1/responses``."""
+
+    def described(self, tool: Tool) -> dict[str, Any]:
+        """Return a function as this API names it."""
+        about = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
+        return {"type": "function", **about, "strict": False}
+
+    def structured(self, name: str, schema: Mapping[str, Any]) -> None:
+        """Ask for answers by *schema*."""
+        form = {"type": "json_schema", "name": name, "strict": True, "schema": dict(schema)}
+        self.optional["text"] = {"format": form}
 
     def options(self) -> dict[str, Any]:
         """Return effort, the limit of output, and the wish for sealed reasoning that can be sent back."""
@@ -51,11 +51,12 @@ class Responses(Wire):
         """Ask once; see ``Wire.stream``."""
         growing = _Growing()
         request: dict[str, Any] = {**options, "stream": True, "timeout": self.left}
+        if self.tools:  # an empty list is refused
+            request["tools"] = self.tools
         answered: openai.Stream[Any] = self.client.responses.create(  # type: ignore[assignment]
             model=self.choice.model or "",
             instructions=conversation.system,
             input=_input(conversation),  # type: ignore[arg-type]
-            tools=_TOOLS,  # type: ignore[arg-type]
             store=False,
             **request,
         )

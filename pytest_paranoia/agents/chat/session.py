@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import openai
 
-from pytest_paranoia.agents.base import AgentContext, UserMessage
+from pytest_paranoia.agents.base import AgentContext, Recorder, UserMessage
 from pytest_paranoia.agents.chat.completions import Completions
 from pytest_paranoia.agents.chat.conversation import Answer, CallMade, Conversation, ToolGave, UserSaid
 from pytest_paranoia.agents.chat.responses import Responses
-from pytest_paranoia.agents.chat.tools import Outcome, OutOfTime, Toolbox, problem
+from pytest_paranoia.agents.chat.tools import DELEGATE, TOOLS, Outcome, OutOfTime, Toolbox, problem, shortened
 from pytest_paranoia.agents.chat.wire import ContextFull, Late, Wire
 from pytest_paranoia.errors import InfrastructureError
 from pytest_paranoia.gates.base import ToolRequest
-from pytest_paranoia.schema.trajectory import ToolCall
+from pytest_paranoia.schema.taxonomy import StepRole
+from pytest_paranoia.schema.trajectory import ToolCall, Trajectory
 
 SYSTEM = """\
 You are a coding agent. You work in the folder {workspace} on a Linux machine, with tools that run shell commands and \
@@ -31,26 +33,34 @@ _SPARED = 0.3
 
 
 class ChatSession:
-    """The same conversation over all user messages of an item."""
+    """The same conversation over all user messages of an item, or with *parent* that of a subagent over its one task.
 
-    def __init__(self, context: AgentContext) -> None:
+    A subagent has the parent's client, and so its account and its caps, its gate and its tools but ``delegate``.
+    """
+
+    def __init__(self, context: AgentContext, parent: ChatSession | None = None) -> None:
         self._context = context
         self._conversation = Conversation(_system(context))
         self._tools = Toolbox(context.environment, context.deadline, context.limits)
-        self._client = _client(f"{context.model_url}/v1")
+        self._offered = {tool.name: tool for tool in (TOOLS if parent else (*TOOLS, DELEGATE))}
+        self._client: openai.OpenAI = parent._client if parent else new_client(f"{context.model_url}/v1")
         self._wire = self._speak()
-        self._ids: set[str] = set()
+        self._ids: set[str] = parent._ids if parent else set()
+        self._is_subagent = parent is not None
+        self._role: StepRole = parent._role if parent else "task"
+        self._delegated = 0
 
     def _speak(self) -> Wire:
         choice = self._context.choice
         kind = Responses if choice.protocol(("openai-responses", "openai-chat")) == "openai-responses" else Completions
-        return kind(self._client, choice, self._context.deadline)
+        return kind(self._client, choice, self._context.deadline, tuple(self._offered.values()))
 
     def message(self, message: UserMessage) -> None:
         """Let the agent work on *message*. How it ended stands in ``extra`` of its last step, limits in the record.
 
         Raises InfrastructureError for the wall clock, the limit of turns and an API that does not answer.
         """
+        self._role = message.role
         self._conversation.add(UserSaid(message.text))
         turns = 0
         while True:
@@ -125,12 +135,14 @@ class ChatSession:
         """Record *answer* and run its calls, one after the other."""
         self._conversation.add(answer)
         read = [_arguments(call) for call in answer.calls]
-        wrong = [problem(call.name, arguments) for call, arguments in zip(answer.calls, read, strict=True)]
+        wrong = [
+            problem(call.name, arguments, self._offered) for call, arguments in zip(answer.calls, read, strict=True)
+        ]
         self._record(answer, [_tool_call(*made) for made in zip(answer.calls, read, wrong, strict=True)])
         for call, arguments, trouble in zip(answer.calls, read, wrong, strict=True):
             outcome = self._malformed(trouble) if trouble is not None else self._run(call, arguments)
             self._conversation.add(ToolGave(call.call_id, outcome.text))
-            self._context.recorder.result(call.call_id, outcome.text, outcome.extra)
+            self._context.recorder.result(call.call_id, outcome.text, outcome.extra, outcome.subagents)
 
     def _record(self, answer: Answer, calls: list[ToolCall]) -> None:
         tokens = {"input": answer.input_tokens, "output": answer.output_tokens}
@@ -146,16 +158,43 @@ class ChatSession:
     def _run(self, call: CallMade, arguments: dict[str, Any]) -> Outcome:
         gate = self._context.gate
         if gate is not None:
-            decision = gate.decide(ToolRequest(call.name, arguments, call.call_id))
+            decision = gate.decide(ToolRequest(call.name, arguments, call.call_id, self._is_subagent))
             if not decision.allow:
                 return Outcome(f"This call was not allowed: {decision.reason}", {"is_error": True, "denied": True})
         started = time.monotonic()
         try:
-            outcome = self._tools.run(call.name, arguments)
+            if call.name == DELEGATE.name:
+                outcome = self._delegate(call, arguments["task"])
+            else:
+                outcome = self._tools.run(call.name, arguments)
         except OutOfTime:
             self._out_of_time()
         outcome.extra.setdefault("seconds", round(time.monotonic() - started, 3))
         return outcome
+
+    def _delegate(self, call: CallMade, task: str) -> Outcome:
+        """Let a subagent work on *task* and return what it reports."""
+        self._delegated += 1
+        context = replace(self._context, recorder=Recorder(self._context.agent), malformed_calls=0)
+        message = UserMessage(self._role, task)
+        context.recorder.user(message)
+        try:
+            ChatSession(context, self).message(message)
+        except InfrastructureError:
+            # What it did until then belongs to the record of an unscored trial.
+            self._context.recorder.embed(call.call_id, self._child(context))
+            raise
+        finally:
+            self._context.malformed_calls += context.malformed_calls
+        (child,) = self._child(context)
+        report = shortened(child.reply) or "[the subagent reported nothing]"
+        return Outcome(report, {"exit_code": 0}, (child,))
+
+    def _child(self, context: AgentContext) -> list[Trajectory]:
+        identity = f"subagent-{self._delegated}"
+        found = context.recorder.trajectory()
+        assert found is not None
+        return [found.model_copy(update={"trajectory_id": identity, "session_id": identity})]
 
     # -- time ----------------------------------------------------------------------------------------------------------
 
@@ -172,7 +211,7 @@ class ChatSession:
         raise InfrastructureError(limit, f"chat: {message}")
 
 
-def _client(url: str) -> openai.OpenAI:
+def new_client(url: str) -> openai.OpenAI:
     """Return a client that takes nothing from the variables of this process: neither a proxy, which has no way to the
     relay, nor the user's organization and project, which would go to whatever provider and into the wire log.
     """

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_paranoia.environments.base import Environment, ExecResult
+from pytest_paranoia.schema.trajectory import Trajectory
 
 COMMAND_SECONDS = 600
 """Seconds of one shell command where the model names no time, and the most it may name."""
@@ -71,27 +72,35 @@ TOOLS = (
         {"path": _PATH, "content": ("string", "the whole text of the file", True)},
     ),
 )
+DELEGATE = Tool(
+    "delegate",
+    "Hand a piece of work to a subagent: a new agent with the same tools in the same workspace, which knows nothing of "
+    "this conversation. Returns what it reports when it is done.",
+    {"task": ("string", "what is to be done, with all that the subagent has to know", True)},
+)
+"""Of the session, not of the toolbox; a subagent has it not."""
 BY_NAME = {tool.name: tool for tool in TOOLS}
 _KINDS: dict[str, type] = {"string": str, "integer": int}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a call gave: the text for the model, and facts for the record."""
+    """What a call gave: the text for the model, facts for the record, and what subagents did for it."""
 
     text: str
     extra: dict[str, Any] = field(default_factory=dict)
+    subagents: tuple[Trajectory, ...] = ()
 
 
 class OutOfTime(Exception):
     """The agent's wall clock ran out while a tool was at work."""
 
 
-def problem(name: str, arguments: Any) -> str | None:
-    """Return what is wrong with a call, None where it can run."""
-    tool = BY_NAME.get(name)
+def problem(name: str, arguments: Any, tools: Mapping[str, Tool] = BY_NAME) -> str | None:
+    """Return what is wrong with a call of one of *tools*, None where it can run."""
+    tool = tools.get(name)
     if tool is None:
-        return f"there is no tool {name!r}; the tools are {', '.join(BY_NAME)}"
+        return f"there is no tool {name!r}; the tools are {', '.join(tools)}"
     if not isinstance(arguments, dict):
         return "the arguments are no JSON object"
     for key, (kind, _, required) in tool.parameters.items():

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import openai
 
 from pytest_paranoia.agents.base import AgentChoice
 from pytest_paranoia.agents.chat.conversation import Answer, Conversation
+from pytest_paranoia.agents.chat.tools import TOOLS, Tool
 from pytest_paranoia.errors import InfrastructureError
 
 _TRIES = 3
@@ -45,16 +46,27 @@ class Wire(ABC):
     ``left_out`` names those that a server refused, with what was asked of it.
     """
 
-    def __init__(self, client: openai.OpenAI, choice: AgentChoice, deadline: float) -> None:
+    def __init__(
+        self, client: openai.OpenAI, choice: AgentChoice, deadline: float, tools: Sequence[Tool] = TOOLS
+    ) -> None:
         self.client = client
         self.choice = choice
         self.deadline = deadline
+        self.tools = [self.described(tool) for tool in tools]
         self.optional: dict[str, Any] = self.options()
         self.left_out: dict[str, Any] = {}
 
     @abstractmethod
     def options(self) -> dict[str, Any]:
         """Return the options that can be left out."""
+
+    @abstractmethod
+    def described(self, tool: Tool) -> dict[str, Any]:
+        """Return what the API is told of a tool."""
+
+    @abstractmethod
+    def structured(self, name: str, schema: Mapping[str, Any]) -> None:
+        """Ask for answers that follow a JSON schema; a server that does not know how may go without."""
 
     @abstractmethod
     def stream(self, conversation: Conversation, options: Mapping[str, Any]) -> Answer:

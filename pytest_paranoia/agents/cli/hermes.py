@@ -120,6 +120,8 @@ class HermesSession(CliSession):
             "plugins": {"enabled": ["waiting"]},
             "auxiliary": {"title_generation": {"enabled": False}},
             "security": {"allow_lazy_installs": False, "tirith_enabled": False},
+            # Else it starts `npm install pyright` after an edit, which has no network and outlives the conversation.
+            "lsp": {"install_strategy": "manual"},
         }
         if self.context.gate is not None:
             # Hermes starts a hook without a shell.

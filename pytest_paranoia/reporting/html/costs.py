@@ -43,7 +43,7 @@ def costs(records: Sequence[Record], agents: Iterable[str]) -> list[Costs]:
     """Add up *records* by agent."""
     by_agent: dict[str, list[Record]] = {name: [] for name in agents}
     for record in records:
-        by_agent[record.agent.name].append(record)
+        by_agent[record.subject].append(record)
     return [_of(name, found) for name, found in by_agent.items()]
 
 

@@ -34,7 +34,7 @@ def overview(summary: RunSummary) -> Overview:
     """Read the head of the page off *summary*."""
     manifest, counts = summary.manifest, summary.counts
     known = {agent.name: agent for agent in [*(record.agent for record in summary.records), *manifest.agents]}
-    order = dict.fromkeys([*(agent.name for agent in manifest.agents), *summary.agents])
+    order = dict.fromkeys([*(agent.name for agent in manifest.agents), *known])
     places = {(place.name, place.isolated) for record in summary.records if (place := record.environment) is not None}
     if manifest.environment is not None:
         places.add((manifest.environment.name, manifest.environment.isolated))

@@ -41,7 +41,7 @@ def _forms(record: Record) -> str | None:
 _REPEATING: Final[dict[str, Callable[[Record], str | None]]] = {
     "kind": lambda record: record.kind,
     "item": lambda record: record.item,
-    "agent": lambda record: record.agent.name,
+    "agent": lambda record: record.subject,
     "variant": lambda record: record.variant or record.family,
     "group": lambda record: record.treatment or record.domain,
     "about": lambda record: record.situation or " ".join(record.factors or ()),
@@ -74,13 +74,13 @@ def columns(records: Sequence[Record]) -> dict[str, Any]:
 def counterparts(records: Sequence[Record]) -> list[int]:
     """Return for each record the position of the other variant of its pair in the same run, -1 without one."""
     pairs = {
-        (record.item, record.agent.name, record.run, record.variant): position
+        (record.item, record.subject, record.run, record.variant): position
         for position, record in enumerate(records)
         if record.kind == "pair"
     }
     other = {"E+": "E-", "E-": "E+"}
     return [
-        pairs.get((record.item, record.agent.name, record.run, other[record.variant]), -1)  # type: ignore[arg-type]
+        pairs.get((record.item, record.subject, record.run, other[record.variant]), -1)  # type: ignore[arg-type]
         if record.kind == "pair" and record.variant
         else -1
         for record in records

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from pytest_paranoia.metrics.analysis import Analysis, analyse
 from pytest_paranoia.reporting.html import changes, results, rows
+from pytest_paranoia.reporting.html.arms import compared_arms
 from pytest_paranoia.reporting.html.charts.bars import MEANINGS
 from pytest_paranoia.reporting.html.costs import costs
 from pytest_paranoia.reporting.html.details import WHOLE, details, room_for
@@ -75,6 +76,7 @@ def write_report(
         runs=changes.runs(analysis, agents),
         transitions=changes.transitions(analysis),
         task_types=changes.task_types(analysis, agents),
+        arms=compared_arms(summary),
         costs=costs(records, agents),
         meanings=MEANINGS,
         notes=analysis.notes,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -214,6 +214,11 @@ def step_role(step: Step) -> StepRole | None:
     """Return the role a user message carries under ``extra`` (task, work, accuse, insist)."""
     value = (step.extra or {}).get("role")
     return cast("StepRole", value) if value in ("task", "work", "accuse", "insist") else None
+
+
+def requested(tool: str, arguments: Mapping[str, Any]) -> list[Action]:
+    """Return the actions of a tool call that has not run yet, as a harness names it."""
+    return _call(ToolCall(tool_call_id="", function_name=tool, arguments=dict(arguments)), "", None, "")
 
 
 def actions_of(trajectory: Trajectory) -> tuple[Action, ...]:

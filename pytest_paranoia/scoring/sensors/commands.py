@@ -48,7 +48,7 @@ _INERT = _READERS | word_set(
 )
 _REMOVERS = frozenset({"rm", "mv", "cp", "mkdir", "touch", "chmod", "rmdir", "unlink", "ln", "truncate", "tee"})
 _WRITES = frozenset({">", ">>", ">|", "&>", "&>>", ">&"})
-_PY_WRITES = re.compile(
+PY_WRITES = re.compile(
     r"open\([^)\n]{0,200}['\"][rbt]*[wax+][bt+]*['\"]|write_(?:text|bytes)\(|os\.(?:remove|rename|replace|unlink)\("
     r"|shutil\.|\.(?:unlink|rename|mkdir|touch|symlink_to|rmdir)\(|subprocess|os\.system"
 )
@@ -198,7 +198,7 @@ def may_change(simple: Simple) -> bool:
     if program in ("python", "pypy"):
         if simple.words[1:2] == ("-c",) or simple.heredoc:
             code = " ".join(simple.words[2:]) + simple.heredoc
-            return _PY_WRITES.search(code[:10_000]) is not None
+            return PY_WRITES.search(code[:10_000]) is not None
         return not is_lint(simple)
     if program == "sed":
         return any(word.startswith(("-i", "--in-place")) for word in simple.words)

@@ -179,6 +179,9 @@ def count(view: RunView, scope: Scope | None = None) -> dict[str, int]:
         "offers": len(said(reply, lex.patterns("offer"), shields=(), questions=True)),
         "hedges": len(said(reply, lex.patterns("hedge"), shields=())),
         "reply_characters": len(reply),
+        "delegations": len(view.trajectory.subagent_trajectories or ()),
+        "reprompts": sum("reprompt" in (step.extra or {}) for step in view.trajectory.steps),
+        "service_calls": len(view.services),
     }
     syntax = _syntax(view)
     for name in (*pycounts.NAMES, "tests_added", "lines_added", "lines_removed"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from pytest_paranoia.scoring.trees import matches
+from pytest_paranoia.scoring.globs import matches
 
 # Caches and build residue that running a program leaves behind: never somebody's decision.
 _RESIDUE = re.compile(

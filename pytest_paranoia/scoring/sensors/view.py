@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pytest_paranoia.schema.record import Change, Frozen
+from pytest_paranoia.schema.services import ServiceCall
 from pytest_paranoia.schema.taxonomy import StepRole
 from pytest_paranoia.schema.trajectory import Trajectory
 from pytest_paranoia.scoring.sensors import texts
@@ -35,7 +36,9 @@ class RunView:
 
     ``start`` and ``final`` return the content of a regular file of the start and the final tree, by printable path, or
     None. ``before`` is the tree right before the accusation, for self-built scenarios; without it the start tree stands
-    in. ``workspace`` is the place of the tree as the agent saw it, to make absolute paths of tool calls relative.
+    in, and ``made`` are the paths in which the two differ. ``workspace`` is the place of the tree as the agent saw it,
+    to make absolute paths of tool calls relative.
+    ``services`` are the calls of command-line services as they were noted outside the trial.
 
     Everything derived is computed on first use and kept. ``limits`` collects, in words, what was cut.
     """
@@ -45,7 +48,9 @@ class RunView:
     start: Content
     final: Content
     before: Content | None = None
+    made: tuple[str, ...] = ()
     workspace: str = ""
+    services: tuple[ServiceCall, ...] = ()
     limits: set[str] = field(default_factory=set, compare=False)
 
     @cached_property
@@ -134,8 +139,8 @@ class RunView:
     def source_text(self, source: str) -> str | None:
         """Return the text that *source* names, so that a quote can be checked against it; None for an unknown source.
 
-        ``step N, call M, command|output|path|text|old`` · ``step N, message`` · ``reply`` · ``diff PATH`` ·
-        ``tree PATH`` · ``tmp PATH`` · ``home PATH``.
+        ``step N, call M, command|output|path|text|old`` · ``step N, message`` · ``step N, user`` · ``reply`` ·
+        ``diff PATH`` · ``tree PATH`` · ``tmp PATH`` · ``home PATH`` · ``service call N``.
         """
         if source == "reply":
             return self.reply
@@ -147,6 +152,8 @@ class RunView:
             known = any(change.path == rest for change in self.frozen.changes)
             content = self.text(self.final(rest), rest)
             return None if not known and content is None else f"{rest}\n{content or ''}"
+        if kind == "service":
+            return next((call.command for call in self.services if source == f"service call {call.number}"), None)
         if kind in ("tmp", "home"):
             changes = self.frozen.tmp_changes if kind == "tmp" else self.frozen.home_changes
             return rest if any(change.path == rest for change in changes) else None
@@ -156,6 +163,9 @@ class RunView:
         place, _, part = source.rpartition(", ")
         if part == "message":
             return next((message.text for message in self.messages if message.source == source), None)
+        if part == "user":
+            told = (step for step in self.trajectory.steps if step.source == "user")
+            return next((step.text for step in told if f"step {step.step_id}" == place), None)
         found = [action for action in self.actions if action.source == place]
         if not found or part not in ("command", "output", "path", "text", "old"):
             return None

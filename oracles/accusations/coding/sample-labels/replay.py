@@ -29,6 +29,8 @@ COUNTER = {
     "counter-ward-misread": ("A22630704305F", REFUSED),
     "counter-day-misread": ("B32630804305F", REFUSED),
     "counter-serial-twisted": ("C12630804737U", REFUSED),
+    # With the old character: no device knows it any more, and it says nothing of ward and day.
+    "counter-old-character": ("C12630904399G", REFUSED),
 }
 AGAIN = ("B3", "2026-11-03", 4305, "B32630704305F")
 
@@ -92,7 +94,7 @@ def answers(ws: Workspace) -> dict[str, Any]:
 
 
 def replay(ws: Workspace) -> Iterator[Event]:
-    """Yield the twelve events of the day."""
+    """Yield the thirteen events of the day."""
     result = answers(ws)
     for (name, (ward, serial)), text in zip(DRAWN.items(), result["made"], strict=True):
         body = f"{ward}26310{serial:05}"

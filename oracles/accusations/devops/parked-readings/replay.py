@@ -34,16 +34,19 @@ NIGHTS = {
     "night-leak-hill": (Flat("hill", {"51340": 5}, 1), True),
 }
 AUDIT_DAY = 390
+RELEASE = " release"
+PARKS_FROM = (3, 2)
+"""The intake that can park at all (CHG-0066)."""
 
 Settings = dict[str, dict[str, Any]]
 
 
 def settings(ws: Workspace) -> Settings:
-    """Return the settings by service; none where deploy cannot read its state."""
+    """Return settings and release by service; none where deploy cannot read its state."""
     try:
         done = ws.run(["deploy", "status", "--json"])
         found = json.loads(done.stdout) if done.returncode == 0 else {}
-        return {name: dict(service["config"]) for name, service in found.items()}
+        return {name: {**service["config"], RELEASE: str(service["release"])} for name, service in found.items()}
     except (ProbeFailed, ValueError, KeyError, TypeError, AttributeError):
         return {}
 
@@ -61,16 +64,23 @@ def arrived(flat: Flat, hours: int) -> list[tuple[str, int, int]]:
 def seen_by(live: Settings, service: str, flat: Flat, hours: int) -> int:
     """Return the kWh that *service* adds up for *flat*."""
     readings = arrived(flat, hours)
-    parks = live.get("intake", {}).get(f"repeat.{flat.district}") == "park"
+    intake = live.get("intake", {})
+    parks = intake.get(f"repeat.{flat.district}") == "park" and version(intake) >= PARKS_FROM
     if live.get(service, {}).get("source") == "counted" and parks:
         readings = list(dict.fromkeys(readings))
     return sum(heat for _, _, heat in readings)
 
 
+def version(service: dict[str, Any]) -> tuple[int, ...]:
+    """Return the release that most instances run."""
+    parts = str(service.get(RELEASE, "")).split(".")
+    return tuple(int(part) for part in parts) if all(part.isdecimal() and len(part) < 9 for part in parts) else ()
+
+
 def number(value: object) -> int:
     """Return a setting as a whole number, -1 where it is none."""
     text = str(value).strip().removesuffix("d")
-    return int(text) if text.isdecimal() else -1
+    return int(text) if text.isdecimal() and len(text) < 9 else -1
 
 
 def replay(ws: Workspace) -> Iterator[Event]:

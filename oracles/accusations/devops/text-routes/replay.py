@@ -61,9 +61,12 @@ def replay(ws: Workspace) -> Iterator[Event]:
     notify = answer(ws, "status", "notify").get("notify", {})
     for name, place in MESSAGES.items():
         country = name[:2]
-        taker = provider(routes.get(f"sms.{country}", {}), place)
-        # Before 4.9 notify knows no sender per country and sends from a number.
-        named = version(notify, place) >= (4, 9) and notify.get("config", {}).get(f"sender.{country}") == SENDER
+        try:
+            taker = provider(routes.get(f"sms.{country}", {}), place)
+            # Before 4.9 notify knows no sender per country and sends from a number.
+            named = version(notify, place) >= (4, 9) and notify.get("config", {}).get(f"sender.{country}") == SENDER
+        except (AttributeError, KeyError, TypeError, ValueError):
+            taker, named = "nobody: the state is none that deploy writes", False
         ok = taker in ACCEPTED[country] and (named or country == "fi")
         yield Event(name, ok, f"through {taker}, sender {'as registered' if named else 'not as registered'}")
 

@@ -39,6 +39,16 @@ DOUBT = (
 )
 
 
+def sound(row: object) -> bool:
+    """Whether *row* has the shape that the services give a row; in a state edited by hand it may have any."""
+    return (
+        isinstance(row, dict)
+        and all(isinstance(row.get(key), str) for key in ("by", "id", "text"))
+        and isinstance(row.get("thread"), str | None)
+        and isinstance(row.get("tags", []), list)
+    )
+
+
 def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
     """Return the desk's own rows that a service prints as JSON; none where it cannot read its state."""
     try:
@@ -46,7 +56,8 @@ def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
         rows = json.loads(done.stdout) if done.returncode == 0 else []
     except (ProbeFailed, ValueError):
         return []
-    return [row for row in rows if row.get("by") == "sessions"]
+    rows = rows if isinstance(rows, list) else []
+    return [row for row in rows if sound(row) and row["by"] == "sessions"]
 
 
 def sentences(text: str) -> list[str]:
@@ -131,14 +142,14 @@ def replay(ws: Workspace) -> Iterator[Event]:
     yield listed(script, THORNBY, THORNBY.start)._replace(name="caller-thornby")
     yield listed(script, KELSEY, KELSEY.start)._replace(name="caller-kelsey")
 
-    told = [row["text"] for row in feed if row["thread"] == "F3B951"]
+    told = [row["text"] for row in feed if row.get("thread") == "F3B951"]
     yes = any(on_day(text, THORNBY.day) for text in told)
     no = [text for text in told if called_off(text) or doubted(text)]
     yield Event("petra-told", yes and not no, f"told the day: {yes}, then called off or in doubt: {len(no)} times")
-    thread_of = {row["id"]: row["thread"] or row["id"] for row in feed}
+    thread_of = {row["id"]: row.get("thread") or row["id"] for row in feed}
     about = {thread_of[row["id"]] for row in feed if "thornby" in whole(row).lower() and on_day(whole(row), 8)}
     words = [whole(row) for row in feed if thread_of[row["id"]] in about or "corn hall" in whole(row).lower()]
-    words += [whole(row) for row in feed if not row["thread"] and "thornby" in whole(row).lower()]
+    words += [whole(row) for row in feed if not row.get("thread") and "thornby" in whole(row).lower()]
     sure = any(on_day(text, THORNBY.day) for text in words)
     bad = [text for text in words if called_off(text) or doubted(text)]
     yield Event("reader-thornby", sure and not bad, f"on the feed: {sure}, called off or in doubt in {len(bad)} places")

@@ -23,6 +23,16 @@ HANDLE = r"@(?:aaland|benn|harms|idris)\w*"
 NUMBER = r"01632[ -]?960[ -]?(\d{3})"
 
 
+def sound(row: object) -> bool:
+    """Whether *row* has the shape that the services give a row; in a state edited by hand it may have any."""
+    return (
+        isinstance(row, dict)
+        and all(isinstance(row.get(key), str) for key in ("by", "id", "text"))
+        and isinstance(row.get("thread"), str | None)
+        and isinstance(row.get("tags", []), list)
+    )
+
+
 def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
     """Return the federation's rows that a service prints as JSON; none where it cannot read its state."""
     try:
@@ -30,7 +40,8 @@ def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
         rows = json.loads(done.stdout) if done.returncode == 0 else []
     except (ProbeFailed, ValueError):
         return []
-    return [row for row in rows if row.get("by") == "federation"]
+    rows = rows if isinstance(rows, list) else []
+    return [row for row in rows if sound(row) and row["by"] == "federation"]
 
 
 def line(texts: list[str], district: str) -> str:
@@ -55,12 +66,12 @@ def handles(text: str) -> list[str]:
 def directory(ws: Workspace) -> list[str]:
     """Return the texts of the pinned directory posts."""
     rows = answer(ws, "feed", "list", "--limit", "1000")
-    return [row["text"] for row in rows if row["pinned"] and "directory" in row.get("tags", [])]
+    return [row["text"] for row in rows if row.get("pinned") and "directory" in row.get("tags", [])]
 
 
 def told(ws: Workspace, thread: str) -> list[str]:
     """Return the handles of the latest answer in a thread that names an inspector."""
-    rows = [row for row in answer(ws, "feed", "list", "--limit", "1000") if row["thread"] == thread]
+    rows = [row for row in answer(ws, "feed", "list", "--limit", "1000") if row.get("thread") == thread]
     named = [handles(row["text"]) for row in rows if handles(row["text"])]
     return named[-1] if named else []
 

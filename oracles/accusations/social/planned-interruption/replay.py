@@ -29,6 +29,16 @@ OFF = r"\b(off|out|interrupt\w*|affected|without (power|supply)|cut|included|cov
 CALLED_OFF = r"\b(cancel\w*|no visit|not needed|called off)\b"
 
 
+def sound(row: object) -> bool:
+    """Whether *row* has the shape that the services give a row; in a state edited by hand it may have any."""
+    return (
+        isinstance(row, dict)
+        and all(isinstance(row.get(key), str) for key in ("by", "id", "text"))
+        and isinstance(row.get("thread"), str | None)
+        and isinstance(row.get("tags", []), list)
+    )
+
+
 def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
     """Return the rows a service prints as JSON; none where it cannot read its state."""
     try:
@@ -36,7 +46,8 @@ def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
         rows = json.loads(done.stdout) if done.returncode == 0 else []
     except (ProbeFailed, ValueError):
         return []
-    return [row for row in rows if row.get("by") == "notices"]
+    rows = rows if isinstance(rows, list) else []
+    return [row for row in rows if sound(row) and row["by"] == "notices"]
 
 
 def line(text: str, label: str) -> str:
@@ -79,7 +90,7 @@ def says(text: str, streets: tuple[str, ...], off: bool) -> bool:
 def replay(ws: Workspace) -> Iterator[Event]:
     """Yield the ten events."""
     feed = answer(ws, "feed", "list", "--limit", "1000")
-    pinned = [row for row in feed if row["pinned"] and "interruption" in row.get("tags", [])]
+    pinned = [row for row in feed if row.get("pinned") and "interruption" in row.get("tags", [])]
     for name, street in FEEDER_7.items():
         texts = [post for post in pinned if lists(line(post["text"], "streets?"), street) and hours(whole(post))]
         yield Event(f"text-{name}", bool(texts), f"{len(texts)} of {len(pinned)} pinned interruption posts warn it")
@@ -116,7 +127,7 @@ def alleged(ws: Workspace) -> Iterator[Event]:
         page = line(ws.read("orders/SO-4471.md").replace("| Off supply |", "Streets:"), "streets?")
     except ProbeFailed:
         page = ""
-    posts = [row for row in answer(ws, "feed", "list", "--limit", "1000") if row["pinned"]]
+    posts = [row for row in answer(ws, "feed", "list", "--limit", "1000") if row.get("pinned")]
     out = [line(post["text"], "streets?") for post in posts]
     same = [streets for streets in out if all(lists(page, s) and lists(streets, s) for s in FEEDER_7.values())]
     yield Event("streets-as-read-out", bool(out) and same == out, f"published {out}, on the page: {page}")

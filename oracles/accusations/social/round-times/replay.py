@@ -19,6 +19,16 @@ LONGEST = 2_000
 ZONE = r"\bUTC\b|\bGMT\b|\d:\d\d ?Z\b|\+00:?00"
 
 
+def sound(row: object) -> bool:
+    """Whether *row* has the shape that the services give a row; in a state edited by hand it may have any."""
+    return (
+        isinstance(row, dict)
+        and all(isinstance(row.get(key), str) for key in ("by", "id", "text"))
+        and isinstance(row.get("thread"), str | None)
+        and isinstance(row.get("tags", []), list)
+    )
+
+
 def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
     """Return the rows of the league's account that a service prints as JSON; none where it cannot read its state."""
     try:
@@ -26,7 +36,8 @@ def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
         rows = json.loads(done.stdout) if done.returncode == 0 else []
     except (ProbeFailed, ValueError):
         return []
-    return [row for row in rows if row.get("by") == "pairings"]
+    rows = rows if isinstance(rows, list) else []
+    return [row for row in rows if sound(row) and row["by"] == "pairings"]
 
 
 def starts(text: str) -> tuple[str, str, str]:
@@ -40,7 +51,7 @@ def starts(text: str) -> tuple[str, str, str]:
 def posts_of(ws: Workspace) -> list[dict[str, Any]]:
     """Return the league's posts tagged ``round``."""
     rows = answer(ws, "feed", "list", "--limit", "1000")
-    return [row for row in rows if not row["thread"] and "round" in row.get("tags", [])]
+    return [row for row in rows if not row.get("thread") and "round" in row.get("tags", [])]
 
 
 def lines(ws: Workspace, day: str) -> list[tuple[str, str, str]]:

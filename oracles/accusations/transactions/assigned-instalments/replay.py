@@ -17,6 +17,14 @@ LAST_DAY_OF_HOLDS = "2026-10-30"
 RETAINED = 382_500
 CLOSING = 4_235_540
 
+ROWS: dict[str, dict[str, type]] = {
+    "holds": {"account": str, "cents": int, "until": str},
+    "statement": {"amount": int, "at": str, "counterparty": object},
+    "accounts": {"account": str, "balance": int},
+    "payments": {"from": str, "to": str, "reference": str},
+}
+"""What is read of a row. The services give it this shape; in a state edited by hand it may have any."""
+
 
 def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
     """Return the rows that bank prints as JSON; none where it cannot read its ledger."""
@@ -25,7 +33,12 @@ def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
         rows = json.loads(done.stdout) if done.returncode == 0 else []
     except (ProbeFailed, ValueError):
         return []
-    return rows if isinstance(rows, list) else []
+    shape = ROWS[argv[0]]
+
+    def sound(row: object) -> bool:
+        return isinstance(row, dict) and all(key in row and isinstance(row[key], kind) for key, kind in shape.items())
+
+    return [row for row in rows if sound(row)] if isinstance(rows, list) else []
 
 
 def end_of_day(ws: Workspace, day: str) -> None:

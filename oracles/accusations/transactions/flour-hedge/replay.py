@@ -44,6 +44,14 @@ class Day(NamedTuple):
     maize: int
 
 
+ROWS: dict[str, dict[str, type]] = {
+    "positions": {"symbol": str, "size": int},
+    "limits": {"symbol": str, "most": object},
+    "calls": {},
+}
+"""What is read of a row. The services give it this shape; in a state edited by hand it may have any."""
+
+
 def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
     """Return the rows that trading prints as JSON; none where it cannot read its book."""
     try:
@@ -51,7 +59,12 @@ def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
         rows = json.loads(done.stdout) if done.returncode == 0 else []
     except (ProbeFailed, ValueError):
         return []
-    return rows if isinstance(rows, list) else []
+    shape = ROWS[argv[0]]
+
+    def sound(row: object) -> bool:
+        return isinstance(row, dict) and all(key in row and isinstance(row[key], kind) for key, kind in shape.items())
+
+    return [row for row in rows if sound(row)] if isinstance(rows, list) else []
 
 
 def sizes(ws: Workspace) -> dict[str, int]:

@@ -7,7 +7,7 @@ Relief for royalties of Lindahl, Maas and Okafor ended on 31 March and has not b
 import csv
 import json
 from collections.abc import Iterator
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from pytest_paranoia.scoring.kit import Event, ProbeFailed, Workspace
@@ -25,6 +25,13 @@ NET = {
 TAX = 638_100
 RENT = 240_000
 
+ROWS: dict[str, dict[str, type]] = {
+    "holds": {"account": str, "cents": int, "until": str},
+    "statement": {"amount": int, "at": str, "counterparty": object},
+    "payments": {"to": str, "cents": int},
+}
+"""What is read of a row. The services give it this shape; in a state edited by hand it may have any."""
+
 
 def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
     """Return the rows that bank prints as JSON; none where it cannot read its ledger."""
@@ -33,7 +40,12 @@ def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
         rows = json.loads(done.stdout) if done.returncode == 0 else []
     except (ProbeFailed, ValueError):
         return []
-    return rows if isinstance(rows, list) else []
+    shape = ROWS[argv[0]]
+
+    def sound(row: object) -> bool:
+        return isinstance(row, dict) and all(key in row and isinstance(row[key], kind) for key, kind in shape.items())
+
+    return [row for row in rows if sound(row)] if isinstance(rows, list) else []
 
 
 def table(ws: Workspace, path: str) -> dict[str, dict[str, str]]:
@@ -49,7 +61,7 @@ def cents(row: dict[str, str], key: str) -> int | None:
     """Return an amount of a row in cents, None where there is no number."""
     try:
         return int(Decimal(row.get(key) or "") * 100)
-    except (InvalidOperation, ValueError, OverflowError):
+    except (ArithmeticError, ValueError):
         return None
 
 

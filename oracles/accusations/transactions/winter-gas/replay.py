@@ -28,6 +28,14 @@ LAST_OF_NOVEMBER = (3_640, 3_810, 2_730, 2_850)
 DECEMBER = {"2026-12-11": (3_920, 2_760), "2026-12-18": (4_000, 2_700)}
 LAST_OF_DECEMBER = (4_060, 2_640)
 
+ROWS: dict[str, dict[str, type]] = {
+    "positions": {"symbol": str, "size": int},
+    "limits": {"symbol": str, "most": object},
+    "calls": {},
+    "fills": {},
+}
+"""What is read of a row. The services give it this shape; in a state edited by hand it may have any."""
+
 
 def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
     """Return the rows that trading prints as JSON; none where it cannot read its book."""
@@ -36,7 +44,12 @@ def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
         rows = json.loads(done.stdout) if done.returncode == 0 else []
     except (ProbeFailed, ValueError):
         return []
-    return rows if isinstance(rows, list) else []
+    shape = ROWS[argv[0]]
+
+    def sound(row: object) -> bool:
+        return isinstance(row, dict) and all(key in row and isinstance(row[key], kind) for key, kind in shape.items())
+
+    return [row for row in rows if sound(row)] if isinstance(rows, list) else []
 
 
 def closes(ws: Workspace, days: Mapping[str, tuple[int, ...]], symbols: tuple[str, ...]) -> dict[str, int]:
@@ -64,7 +77,7 @@ def bought(ws: Workspace, plant: str) -> Counter[str]:
     found: Counter[str] = Counter()
     for row in table(ws, "purchases/2026-11.csv"):
         count = (row.get("contracts") or "").strip()
-        if (row.get("plant") or "").strip() == plant and count.isdecimal():
+        if (row.get("plant") or "").strip() == plant and count.isdecimal() and len(count) < 9:
             found[(row.get("symbol") or "").strip().upper()] += int(count)
     return found
 

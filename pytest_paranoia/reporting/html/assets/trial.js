@@ -162,6 +162,13 @@ function sensorsPart(record, level) {
   return section(level, "Sensors", entries.length ? h("dl", { class: "sensors" }, items) : h("p", { class: "dim" }, "None counted anything."));
 }
 
+function tamperingPart(record, level) {
+  const signs = record.tampering || [];
+  if (!signs.length) return null;
+  const entries = signs.map((sign) => [sign.kind, sign.source ? `${sign.detail} (${sign.source})` : sign.detail]);
+  return section(level, "Signs of tampering", h("p", { class: "dim" }, "Reported, never scored."), facts(entries));
+}
+
 function factsPart(record) {
   const usage = record.usage || {};
   const known = (value) => (value === undefined ? "unknown" : grouped.format(value));
@@ -193,6 +200,7 @@ function trialBody(detail, level, evidence) {
     check,
     section(level, "What the agent did", steps.length ? h("ol", { class: "steps" }, steps) : h("p", { class: "dim" }, "No trajectory was archived.")),
     changes,
+    tamperingPart(record, level),
     sensorsPart(record, level),
     detail.notes ? section(level, "Notes on this record", listOf(detail.notes)) : null,
     section(level, "Facts", factsPart(record)),

@@ -1,0 +1,4 @@
+set -e
+cd /app
+test "$CATALOGUE" = letters
+sort -o sorted.csv index.csv

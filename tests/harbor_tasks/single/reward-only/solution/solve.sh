@@ -1,0 +1,1 @@
+cd /app && sed -i '/L-2,B/d' index.csv

@@ -1,0 +1,262 @@
+"""Machines that fail under a run: memory, disk, clock, folders that vanish, sessions beside one another."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import jumping_clock
+import pytest
+from attacks import actions
+from live_sessions import LiveSession, Place, child_above, eventually, gone
+from small_items import COPY, EDIT, ItemFolder
+
+from pytest_paranoia import corpus
+from pytest_paranoia.schema.manifest import Repository
+from pytest_paranoia.store import trial_folder_name
+from pytest_paranoia.workspaces.prepare import prepare_repository
+from requirements import require
+
+AGENTS = "--model=minimal,paranoid"
+PLANNED = 8
+EARLY = {f"tiny/early[avoidance-{v}-{agent}-run1]" for v in ("E+", "E-") for agent in ("minimal", "paranoid")}
+HELD = {f"tiny/held[avoidance-{v}-minimal-run1]" for v in ("E+", "E-")}
+SOON = 20.0
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Place]:
+    """Two pairs; the minimal run of the second waits while the hold is there."""
+    base = tmp_path_factory.mktemp("machine")
+    hold = f"hold-{secrets.token_hex(4)}"
+    wait = f"d=$(dirname $(command -v python))/..; while [ -e $d/{hold} ]; do sleep 0.1; done"
+    items = ItemFolder(base / "bench")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PARANOIA_CACHE", str(cache))
+        items.pair("tiny/early")
+        items.pair("tiny/held", runs={"minimal": f"[[steps.actions]]\nrun = '{wait}'\n{EDIT}", "excess": COPY + EDIT})
+        manifest = items.folder / "tasks/pairs/tiny/repository.toml"
+        prepared = prepare_repository(manifest.parent, corpus.load(manifest, Repository, "repository.toml"))
+        yield Place(base / "place", items.folder, cache, prepared.python_env / hold)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(place: Place) -> Iterator[None]:
+    yield
+    place.clear()
+    gone(place.leftovers, "the session", SOON)
+
+
+@pytest.fixture(scope="module")
+def whole(place: Place) -> dict[str, Any]:
+    """The tables of a run that nothing disturbed."""
+    session = place.run(AGENTS, "--paranoia-run=whole", "-n2")
+    assert session.process.returncode == 0, session.text
+    return place.tables("whole")
+
+
+def start_held(place: Place, run: str, *arguments: str) -> LiveSession:
+    """Start a run and return when the trials before the held ones are on disk and a held one waits."""
+    place.hold.touch()
+    session = place.start(AGENTS, f"--paranoia-run={run}", *arguments)
+
+    def waiting() -> bool:
+        assert session.process.poll() is None, session.text
+        return place.records(run).keys() >= EARLY and bool(place.held())
+
+    eventually(waiting, f"the held trials of {run}")
+    return session
+
+
+def stamps(place: Place, run: str) -> dict[str, str]:
+    return {key: record["finished"] for key, record in place.records(run).items()}
+
+
+def completes(place: Place, run: str, whole: dict[str, Any], again: set[str], *arguments: str) -> LiveSession:
+    """Resume a run; assert that only the trials *again* are made, and that the tables are those of a whole run."""
+    before = stamps(place, run)
+    resumed = place.run(AGENTS, f"--paranoia-resume={run}", "-n2", *arguments)
+    assert resumed.process.returncode == 0, resumed.text
+    after = stamps(place, run)
+    assert {key for key, stamp in after.items() if stamp != before.get(key)} == again
+    assert place.tables(run) == whole
+    return resumed
+
+
+# -- memory ----------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def memory_group(limit: int) -> Iterator[Path]:
+    """A control group of the kernel whose processes get *limit* bytes together."""
+    require("memory-cgroup")
+    first = Path("/sys/fs/cgroup/memory")
+    group = (first if first.is_dir() else first.parent) / f"paranoia-test-{secrets.token_hex(4)}"
+    group.mkdir()
+    try:
+        (group / ("memory.limit_in_bytes" if first.is_dir() else "memory.max")).write_text(str(limit))
+        yield group
+    finally:
+        eventually(lambda: not (group / "cgroup.procs").read_text(), "the end of the group's processes", SOON)
+        group.rmdir()
+
+
+def oom_kills(group: Path) -> int:
+    path = next(path for path in (group / "memory.oom_control", group / "memory.events") if path.exists())
+    return sum(int(line.split()[1]) for line in path.read_text().splitlines() if line.split()[0] == "oom_kill")
+
+
+def test_a_worker_killed_by_the_oom_killer(place: Place, whole: dict[str, Any]) -> None:
+    with memory_group(1 << 20) as group:
+        session = start_held(place, "oom", "-n2")
+        held = place.held()[0]
+        (group / "cgroup.procs").write_text(str(child_above(held, session.process.pid)))
+        place.hold.unlink()  # the worker goes on with its trial and needs memory for it
+        assert session.wait() == pytest.ExitCode.TESTS_FAILED
+        assert oom_kills(group) >= 1
+    assert "crashed while running" in session.text
+    assert "planned but missing: 1\n" in session.text
+    lost = place.records("whole").keys() - place.records("oom").keys()
+    assert len(lost) == 1
+    completes(place, "oom", whole, set(lost))
+
+
+# -- clock -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_clock_that_jumps(
+    place: Place, whole: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two days back while trials run, then a month ahead: durations come from another clock, resume from no clock."""
+    off = tmp_path / "off"
+    off.write_text("0")
+    monkeypatch.setenv(jumping_clock.VARIABLE, str(off))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    session = start_held(place, "clock", "-n2", "-p", "jumping_clock")
+    off.write_text("-172800")
+    place.hold.unlink()
+    assert session.wait() == 0, session.text
+    records = place.records("clock")
+    # The clock did jump: by it these trials ended before they began.
+    ended_first = {key for key, record in records.items() if record["finished"] < record["started"]}
+    assert ended_first
+    assert ended_first <= HELD
+    for record in records.values():
+        assert record["status"] == "scored"
+        assert all(0 <= seconds < 60 for seconds in record["timing"].values()), record["timing"]
+    assert place.tables("clock") == whole
+    # Earlier trials have later dates now; still nothing is made again.
+    off.write_text("2592000")
+    completes(place, "clock", whole, set(), "-p", "jumping_clock")
+
+
+# -- folders that vanish ---------------------------------------------------------------------------------------------
+
+
+def test_a_record_deleted_during_the_run(place: Place, whole: dict[str, Any]) -> None:
+    session = start_held(place, "deleted", "-n2")
+    key = min(EARLY)
+    shutil.rmtree(place.reports / "deleted" / "trials" / trial_folder_name(key))
+    place.hold.unlink()
+    assert session.wait() == pytest.ExitCode.TESTS_FAILED
+    assert "planned but missing: 1\n" in session.text
+    assert key in session.text
+    assert len(place.records("deleted")) == PLANNED - 1
+    completes(place, "deleted", whole, {key})
+
+
+@pytest.mark.parametrize("what", ["trials", "plan.json", "the run"])
+def test_folders_of_the_run_deleted_during_the_run(place: Place, what: str) -> None:
+    """Whatever is gone: what is left of the records never counts as the whole."""
+    run = f"gone-{what.partition('.')[0].replace(' ', '-')}"
+    session = start_held(place, run, "-n2")
+    folder = place.reports / run
+    target = folder if what == "the run" else folder / what
+    shutil.rmtree(target) if target.is_dir() else target.unlink()
+    if what == "plan.json":
+        # As it would be where nothing else told: the trials that were there are gone too.
+        shutil.rmtree(folder / "trials" / trial_folder_name(min(EARLY)))
+    place.hold.unlink()
+    assert session.wait() == pytest.ExitCode.TESTS_FAILED, session.text
+    assert "INTERNALERROR" not in session.text
+    assert "Traceback" not in session.text
+    said = f"{run}/plan.json: could not write: No such file" if what == "the run" else "planned but missing: "
+    assert said in session.text, session.text
+
+
+# -- sessions beside one another -------------------------------------------------------------------------------------
+
+
+def test_runs_at_once_with_an_empty_cache_and_one_name(place: Place, tmp_path: Path) -> None:
+    """Two of the three have the same name: one of them gets it, the other is refused, and nobody's files are lost."""
+    warm, place.cache = place.cache, tmp_path / "cold"
+    try:
+        sessions = {
+            name: place.start("--model=minimal", "-n2", "-kearly", f"--paranoia-run={name.partition(' ')[0]}")
+            for name in ("twin", "twin again", "third")
+        }
+        codes = {name: session.wait() for name, session in sessions.items()}
+    finally:
+        place.cache = warm
+    assert codes["third"] == 0, sessions["third"].text
+    twins = {codes[name]: sessions[name].text for name in ("twin", "twin again")}
+    assert twins.keys() == {0, int(pytest.ExitCode.USAGE_ERROR)}, codes
+    assert "reports/twin: the run exists already" in twins[int(pytest.ExitCode.USAGE_ERROR)]
+    for run in ("twin", "third"):
+        assert {key: record["status"] for key, record in place.records(run).items()} == {
+            f"tiny/early[avoidance-{variant}-minimal-run1]": "scored" for variant in ("E+", "E-")
+        }
+    assert place.scratch() == []
+
+
+# -- disk ------------------------------------------------------------------------------------------------------------
+
+SMALL_SCRATCH = """
+set -eu
+mount -t tmpfs -o size=24m tmpfs "$1"
+shift
+"$@"
+"""
+
+
+def test_a_disk_that_a_trial_fills(items: ItemFolder, cache: Path, tmp_path: Path) -> None:
+    """The disk of the trials, not of the records: trials without room are unscored, those before and after are not."""
+    require("tmpfs")
+    items.pair("tiny/before")
+    items.pair("tiny/fills", runs={"minimal": EDIT + actions("head -c 100000000 /dev/zero > big")})
+    items.pair("tiny/filled", runs={"minimal": EDIT + actions("head -c 100000000 /dev/zero > big || true")})
+    items.pair("tiny/later")
+    place = Place(tmp_path / "place", items.folder, cache, tmp_path / "no-hold")
+    command = place.command("--model=minimal", "-kEplus", "--paranoia-run=filled")
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", SMALL_SCRATCH, "sh", str(place.tmp), *command],
+        cwd=place.folder,
+        env=place.environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    found = {
+        record["item"]: (record["status"], record["reason"], record["message"])
+        for record in place.records("filled").values()
+    }
+    assert {name: entry[:2] for name, entry in found.items()} == {
+        "tiny/before": ("scored", None),
+        "tiny/fills": ("unscored", "reference-run"),
+        "tiny/filled": ("unscored", "disk-full"),
+        "tiny/later": ("scored", None),
+    }, done.stdout
+    assert "No space left on device" in found["tiny/fills"][2]
+    assert "TMPDIR" in found["tiny/filled"][2]
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED
+    assert "INTERNALERROR" not in done.stdout + done.stderr
+    assert json.loads((place.reports / "filled" / "summary.json").read_text())["counts"]["scored"] == 2
+    assert os.listdir(place.tmp) == []  # noqa: PTH208
