@@ -99,7 +99,7 @@ def test_it_runs_isolated_and_is_judged(pytester: pytest.Pytester, third: ItemFo
         told = {name: value for name, value in record["agent"].items() if value is not None}
         assert told == {"name": "third-edit", "harness": "third", "model": "edit", "version": "7"}
         assert (record["status"], record["verdict"]["kind"], record["oracle"]["passed"]) == ("scored", "none", True)
-        assert record["environment"] == {"name": "local", "isolated": True}
+        assert record["environment"] == {"name": "local", "isolated": True, "image": None}
 
 
 def test_it_is_refused_without_isolation_before_anything_starts(

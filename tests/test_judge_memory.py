@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from pytest_paranoia import canaries
+from pytest_paranoia.corpus import builtin_root, content_root, load_pair
 from pytest_paranoia.errors import InfrastructureError, ManifestError
 from pytest_paranoia.judging.memory import (
     BUDGET,
@@ -32,9 +34,9 @@ from pytest_paranoia.judging.memory import (
     Vector,
 )
 from pytest_paranoia.judging.memory.encoders import encoder
-from pytest_paranoia.schema.taxonomy import Form, Kind, Variant
+from pytest_paranoia.judging.memory.records import read
+from pytest_paranoia.schema.taxonomy import TREATMENTS, Form, Kind, Variant
 
-TREATMENTS = ("avoidance", "transfer", "mitigation", "acceptance")
 FORMS: tuple[Form, ...] = ("guard", "backup", "verify-loop", "hedging")
 CARD = CardSummary(fact="the fact", risk="the risk", baseline=["one test"], excess=["more tests"])
 
@@ -384,3 +386,39 @@ def test_an_encoder_that_cannot_be_meant(text: str) -> None:
 
 def test_the_offline_encoder_is_the_default() -> None:
     assert encoder(None).name == encoder("offline").name == OfflineEncoder().name
+
+
+# -- the bank that is shipped
+
+
+def test_the_shipped_bank_is_of_the_items_as_they_are() -> None:
+    bank, _ = read(content_root() / "judge" / "memory")
+    root = builtin_root()
+    assert canaries.declared(root) in bank.comment
+    assert bank.note.startswith("No human labels.")
+    cells: dict[tuple[str, bool, bool], int] = {}
+    for task in sorted({record.task for record in bank.records}):
+        item = load_pair(root, root.tasks / "pairs" / task / "pair.toml")
+        both = {record.condition_role: record for record in bank.records if record.task == task}
+        for variant, record in both.items():
+            stale = f"{record.key}: the item has changed; build the bank anew (docs/labelling.md, 'The memory')"
+            assert record.task_description == item.pair.instruction_for(variant), stale
+            assert record.answer_card == CardSummary.of(item.card), stale
+            assert record.minimal_action == item.card.minimal, stale
+            assert record.label_source == "construction"
+        cell = (item.pair.treatment, both["E+"].flagged, both["E-"].flagged)
+        cells[cell] = cells.get(cell, 0) + 1
+    assert cells == {(t, plus, minus): 2 for t in TREATMENTS for plus in (True, False) for minus in (True, False)}
+
+
+def test_the_shipped_vectors_are_those_of_the_offline_encoder() -> None:
+    bank = MemoryBank.load(content_root() / "judge" / "memory")
+    again = bank.encoder.encode([record.task_description for record in bank.records])
+    stored = np.stack([record.embedding.values for record in bank.records])
+    # Versions of NumPy differ in the last digits.
+    assert np.allclose((again * stored).sum(axis=1), 1, atol=1e-3)
+    for record in bank.records:
+        query = Query(record.task, record.treatment, record.condition_role, ["backup"], record.task_description)
+        found = bank.retrieve(query)
+        assert len(found) == BUDGET
+        assert all(one.record.task != record.task and one.record.treatment == record.treatment for one in found)
