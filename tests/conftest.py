@@ -26,6 +26,43 @@ settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 
+# Modules that take half a minute or more, with real daemons, real agents, many sessions or a browser.
+SLOW = frozenset(
+    f"test_{name}.py"
+    for name in (
+        *("arms", "arms_docs", "bad_input", "chat_small_model", "delegation", "docker_faults", "docker_real_daemon"),
+        *("docker_same_result", "docker_sessions", "faults_machine", "faults_trials", "harbor_docker", "harbor_export"),
+        *("harbor_judged", "harbor_tasks", "html_report", "interrupted", "isolation_items", "judge_cli"),
+        *("judge_commands", "judge_corpus", "judge_runs", "judge_small_model", "label_page", "real_agents"),
+        *("tampering", "transcripts", "validate", "wheel"),
+    )
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--slow-part",
+        metavar="K/N",
+        help="of the slow modules (tests/conftest.py) take the Kth of N parts only; all others run (default: all run)",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the slow modules of the other parts: what takes too long for every day is spread over several."""
+    given = config.getoption("--slow-part")
+    if given is None:
+        return
+    number, _, count = given.partition("/")
+    if not (number.isdigit() and count.isdigit() and 1 <= int(number) <= int(count)):
+        raise pytest.UsageError(f"--slow-part: {given!r} given, expected K/N with K from 1 to N")
+    there = {item.path.name for item in items}
+    left_out = SLOW - set(sorted(SLOW)[int(number) - 1 :: int(count)])
+    assert config.args_source.name != "TESTPATHS" or there >= SLOW, f"no such module: {sorted(SLOW - there)}"
+    if left := [item for item in items if item.path.name in left_out]:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if item.path.name not in left_out]
+
+
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """One cache for all workers of a test session: preparing safely at the same time is what it is made for."""

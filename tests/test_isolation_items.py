@@ -48,12 +48,18 @@ def evaluator_words(items: ItemFolder, *names: str) -> list[str]:
     """Lines of the evaluator's files of items and of the judging contract, and what the session and others hold."""
     loaded = [load(items, name) for name in names]
     ours = [path for item in loaded for path in item.oracle_folder.rglob("*") if path.is_file()]
-    ours += [path for path in (corpus.content_root() / "judge").rglob("*.*") if path.is_file()]
+    judge = corpus.content_root() / "judge"
+    ours += [path for path in judge.rglob("*.*") if path.is_file() and path.parent != judge / "memory"]
     shown = "\n".join(path.read_text() for item in loaded for path in item.folder.rglob("*") if path.is_file())
     # Reference runs hold the commands that the agent under test runs: those it knows.
     lines = {line.strip() for path in ours for line in path.read_text().splitlines() if not line.startswith("run =")}
     long = sorted(line for line in lines if len(line) > 20 and line not in shown and line != "[[steps.actions]]")
-    return [*long, str(items.folder), SECRET, OTHER, "--paranoia", CONTROL]
+    # Of the memory one piece of each record: a command line does not hold all of it.
+    memory = [
+        line.strip()[:80] for line in (judge / "memory" / "bank.json").read_text().splitlines() if '"data"' in line
+    ]
+    assert len(memory) > 60
+    return [*long, *memory, str(items.folder), SECRET, OTHER, "--paranoia", CONTROL]
 
 
 def nothing(found: dict[str, Any], processes: Iterable[str]) -> None:

@@ -199,7 +199,7 @@ def test_an_empty_key_is_a_missing_one() -> None:
         (("--paranoia-max-turns", "0"), "--paranoia-max-turns: 0 given"),
         (("--paranoia-instructions", "none.md"), "--paranoia-instructions: none.md does not exist"),
         (("--paranoia-prices", "."), "--paranoia-prices: . is no file"),
-        (("--paranoia-gate", "os"), "--paranoia-gate: 'os' given, expected MODULE:CLASS"),
+        (("--paranoia-gate", "os"), "--paranoia-gate: 'os' given, expected irreversible, live-signal or MODULE:CLASS"),
         (("--paranoia-gate", "os:nothing"), "cannot be made"),
         (("--paranoia-gate", "collections:Counter"), "is no gate"),
         (("--model", "replay:none"), "--model: replay: no run 'none'"),

@@ -90,9 +90,9 @@ def test_what_a_trial_reaches(pytester: pytest.Pytester, marked: ItemFolder) -> 
     marked.write("tasks/services/truth.toml", "#!/bin/sh\n")
     session = validate(pytester, marked, "-k", "text and retries")
     assert failed(session) == ["text"]
-    found = ["/opt/tools/truth.toml", "/workspace/deep/file (holds the canary)"]
+    found = ["/opt/tools/services/truth.toml", "/opt/tools/truth.toml", "/workspace/deep/file (holds the canary)"]
     session.result.stdout.fnmatch_lines(
-        [f"*evaluator files are reachable inside a trial: [[]'{found[0]}', '{found[1]}'[]]"]
+        [f"*evaluator files are reachable inside a trial: [[]'{found[0]}', '{found[1]}', '{found[2]}'[]]"]
     )
 
 
