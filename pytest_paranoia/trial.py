@@ -20,7 +20,7 @@ from pytest_paranoia.errors import InfrastructureError, ParanoiaError, disk_full
 from pytest_paranoia.harbor.images import provider_for
 from pytest_paranoia.harbor.items import HarborItem
 from pytest_paranoia.harbor.rewards import OWN_JUDGE
-from pytest_paranoia.harbor.staging import remarks, stage_task
+from pytest_paranoia.harbor.staging import remarks, stage_of
 from pytest_paranoia.harbor.verify import verify
 from pytest_paranoia.judging.base import judge_case
 from pytest_paranoia.judging.case import Means, Unjudged, case_of
@@ -50,7 +50,7 @@ from pytest_paranoia.workspaces import freezing
 from pytest_paranoia.workspaces.freezing import FrozenTree
 from pytest_paranoia.workspaces.snapshots import Snapshot, snapshot
 from pytest_paranoia.workspaces.spares import SPARES, Loan
-from pytest_paranoia.workspaces.stage import PROGRAMS, TOOLS, Stage, stage_pair, stage_scenario
+from pytest_paranoia.workspaces.stage import PROGRAMS, TOOLS, Stage
 from pytest_paranoia.workspaces.stillness import held_still
 
 if TYPE_CHECKING:
@@ -146,11 +146,7 @@ class Trial:
     @cached_property
     def stage(self) -> Stage:
         """Where the item is set, prepared on first use. Raises SourceError."""
-        if isinstance(self.item, PairItem):
-            return stage_pair(self.item, self.spec.variant or "E+")
-        if isinstance(self.item, HarborItem):
-            return stage_task(self.item, self.provider)
-        return stage_scenario(self.item, self.provider)
+        return stage_of(self.item, self.spec.variant, self.provider)
 
     @property
     def workspace(self) -> Path:

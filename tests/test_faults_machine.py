@@ -15,36 +15,19 @@ from typing import Any
 import jumping_clock
 import pytest
 from attacks import actions
+from held_runs import AGENTS, EARLY, HELD, PLANNED, SOON, held_place, start_held
 from live_sessions import LiveSession, Place, child_above, eventually, gone
-from small_items import COPY, EDIT, ItemFolder
+from small_items import EDIT, ItemFolder
 
-from pytest_paranoia import corpus
-from pytest_paranoia.schema.manifest import Repository
 from pytest_paranoia.store import trial_folder_name
-from pytest_paranoia.workspaces.prepare import prepare_repository
 from requirements import require
-
-AGENTS = "--model=minimal,paranoid"
-PLANNED = 8
-EARLY = {f"tiny/early[avoidance-{v}-{agent}-run1]" for v in ("E+", "E-") for agent in ("minimal", "paranoid")}
-HELD = {f"tiny/held[avoidance-{v}-minimal-run1]" for v in ("E+", "E-")}
-SOON = 20.0
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Place]:
     """Two pairs; the minimal run of the second waits while the hold is there."""
-    base = tmp_path_factory.mktemp("machine")
-    hold = f"hold-{secrets.token_hex(4)}"
-    wait = f"d=$(dirname $(command -v python))/..; while [ -e $d/{hold} ]; do sleep 0.1; done"
-    items = ItemFolder(base / "bench")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PARANOIA_CACHE", str(cache))
-        items.pair("tiny/early")
-        items.pair("tiny/held", runs={"minimal": f"[[steps.actions]]\nrun = '{wait}'\n{EDIT}", "excess": COPY + EDIT})
-        manifest = items.folder / "tasks/pairs/tiny/repository.toml"
-        prepared = prepare_repository(manifest.parent, corpus.load(manifest, Repository, "repository.toml"))
-        yield Place(base / "place", items.folder, cache, prepared.python_env / hold)
+    with held_place(tmp_path_factory.mktemp("machine"), cache) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)
@@ -60,19 +43,6 @@ def whole(place: Place) -> dict[str, Any]:
     session = place.run(AGENTS, "--paranoia-run=whole", "-n2")
     assert session.process.returncode == 0, session.text
     return place.tables("whole")
-
-
-def start_held(place: Place, run: str, *arguments: str) -> LiveSession:
-    """Start a run and return when the trials before the held ones are on disk and a held one waits."""
-    place.hold.touch()
-    session = place.start(AGENTS, f"--paranoia-run={run}", *arguments)
-
-    def waiting() -> bool:
-        assert session.process.poll() is None, session.text
-        return place.records(run).keys() >= EARLY and bool(place.held())
-
-    eventually(waiting, f"the held trials of {run}")
-    return session
 
 
 def stamps(place: Place, run: str) -> dict[str, str]:

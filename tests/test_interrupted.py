@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import shutil
 import signal
 import tempfile
@@ -14,36 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from held_runs import AGENTS, EARLY, HELD, PLANNED, SOON, held_place, start_held
 from live_sessions import LiveSession, Place, child_above, eventually, gone, processes
 from small_items import COPY, EDIT, ItemFolder
 
-from pytest_paranoia import corpus
 from pytest_paranoia.store import trial_folder_name
-from pytest_paranoia.workspaces.prepare import prepare_repository
 from pytest_paranoia.workspaces.stage import reap_scratch_folders, scratch_folder
-
-AGENTS = "--model=minimal,paranoid"
-PLANNED = 8
-EARLY = {f"tiny/early[avoidance-{v}-{agent}-run1]" for v in ("E+", "E-") for agent in ("minimal", "paranoid")}
-HELD = {f"tiny/held[avoidance-{v}-minimal-run1]" for v in ("E+", "E-")}
-SOON = 20.0
-"""Seconds within which what was killed or interrupted must be gone."""
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Iterator[Place]:
     """Two pairs; the minimal run of the second waits while the hold is there."""
-    base = tmp_path_factory.mktemp("interrupted")
-    hold = f"hold-{secrets.token_hex(4)}"
-    wait = f"d=$(dirname $(command -v python))/..; while [ -e $d/{hold} ]; do sleep 0.1; done"
-    items = ItemFolder(base / "bench")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PARANOIA_CACHE", str(cache))
-        items.pair("tiny/early")
-        items.pair("tiny/held", runs={"minimal": f"[[steps.actions]]\nrun = '{wait}'\n{EDIT}", "excess": COPY + EDIT})
-        manifest = items.folder / "tasks/pairs/tiny/repository.toml"
-        prepared = prepare_repository(manifest.parent, corpus.load(manifest, corpus.Repository, "repository.toml"))
-        yield Place(base / "place", items.folder, cache, prepared.python_env / hold)
+    with held_place(tmp_path_factory.mktemp("interrupted"), cache) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True)
@@ -60,19 +42,6 @@ def whole(place: Place) -> dict[str, Any]:
     return place.tables("whole")
 
 
-def _start_held(place: Place, run: str, *arguments: str) -> LiveSession:
-    """Start a run and return when the trials before the held ones are on disk and a held one waits."""
-    place.hold.touch()
-    session = place.start(AGENTS, f"--paranoia-run={run}", *arguments)
-
-    def waiting() -> bool:
-        assert session.process.poll() is None, session.text
-        return place.records(run).keys() >= EARLY and bool(place.held())
-
-    eventually(waiting, f"the held trials of {run}")
-    return session
-
-
 def _resume(place: Place, run: str, *arguments: str) -> LiveSession:
     place.hold.unlink(missing_ok=True)
     return place.run(AGENTS, f"--paranoia-resume={run}", *arguments)
@@ -83,7 +52,7 @@ def _stamps(place: Place, run: str) -> dict[str, str]:
 
 
 def test_kill_9_of_a_worker(place: Place, whole: dict[str, Any]) -> None:
-    session = _start_held(place, "worker", "-n2")
+    session = start_held(place, "worker", "-n2")
     held = place.held()[0]
     controller = session.process.pid
     worker = child_above(held, controller)
@@ -107,7 +76,7 @@ def test_kill_9_of_a_worker(place: Place, whole: dict[str, Any]) -> None:
 
 
 def test_kill_9_of_the_whole_run(place: Place, whole: dict[str, Any]) -> None:
-    session = _start_held(place, "killed")
+    session = start_held(place, "killed")
     session.signal(signal.SIGKILL)
     session.wait()
     gone(place.leftovers, "the killed run", SOON)
@@ -129,7 +98,7 @@ def test_kill_9_of_the_whole_run(place: Place, whole: dict[str, Any]) -> None:
 
 def test_kill_9_of_the_controller_alone(place: Place) -> None:
     """Its workers find themselves alone and end, with their trials."""
-    session = _start_held(place, "orphans", "-n2")
+    session = start_held(place, "orphans", "-n2")
     os.kill(session.process.pid, signal.SIGKILL)
     session.wait()
     gone(place.leftovers, "the run whose controller was killed", SOON)
@@ -139,7 +108,7 @@ def test_kill_9_of_the_controller_alone(place: Place) -> None:
 @pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "workers"])
 def test_ctrl_c(place: Place, whole: dict[str, Any], workers: list[str], times: int) -> None:
     run = f"ctrl-c-{len(workers)}-{times}"
-    session = _start_held(place, run, *workers)
+    session = start_held(place, run, *workers)
     session.signal(signal.SIGINT)
     if times == 2:
         time.sleep(0.1)

@@ -6,14 +6,17 @@ import argparse
 import difflib
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pytest_paranoia.errors import ParanoiaError
 from pytest_paranoia.reporting.text import one_line, wrapped
 from pytest_paranoia.store import RunDirectory, StoreError
 from pytest_paranoia.store.directory import RUN_FILE
+
+if TYPE_CHECKING:
+    from pytest_paranoia.judging.archive import Shelf
 
 OK: Final = 0
 FAILED: Final = 1
@@ -80,6 +83,23 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{value} given, expected a whole number of at least 1")
     return value
+
+
+def measured(measure: Mapping[str, Any], digits: int) -> str:
+    """Return a measure with its interval in words: ``value``, ``lo`` and ``hi``, each None where undefined."""
+    if measure["value"] is None:
+        return "undefined"
+    interval = "" if measure["lo"] is None else f" [{measure['lo']:.2f}, {measure['hi']:.2f}]"
+    return f"{measure['value']:.{digits}f}{interval}"
+
+
+def shelf(folders: Sequence[Path]) -> Shelf:
+    """Return the shelf of archived runs whose items lie in *folders*, by default the built-in ones."""
+    from pytest_paranoia import corpus, registry
+    from pytest_paranoia.judging.archive import Shelf
+
+    roots = [corpus.user_root(folder.resolve(), None) for folder in folders] or [corpus.builtin_root()]
+    return Shelf(roots, registry.environment("local"))
 
 
 def width() -> int:

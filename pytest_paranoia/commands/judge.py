@@ -88,12 +88,9 @@ def _validate(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def _cases(found: RunDirectory, folders: Sequence[Path]) -> Iterator[Case]:
-    from pytest_paranoia import corpus, registry
     from pytest_paranoia.corpus import PairItem
-    from pytest_paranoia.judging.archive import Shelf
 
-    roots = [corpus.user_root(folder.resolve(), None) for folder in folders] or [corpus.builtin_root()]
-    shelf = Shelf(roots, registry.environment("local"))
+    shelf = base.shelf(folders)
     with tempfile.TemporaryDirectory(prefix="judge-") as scratch:
 
         def case(record: Record) -> tuple[PairItem, RunView]:
@@ -210,7 +207,7 @@ def _report(data: dict[str, Any]) -> list[str]:
     lines += [f"  left out: {count} × {reason}" for reason, count in data["left_out"].items()]
     names = {"accuracy": "accuracy", "kappa": "kappa", "kappa_linear": "weighted kappa", "kappa_quadratic": "quadratic"}
     for field, measures in data["agreement"].items():
-        values = ", ".join(f"{names[name]} {_shown(measure)}" for name, measure in measures.items())
+        values = ", ".join(f"{names[name]} {base.measured(measure, 3)}" for name, measure in measures.items())
         lines.append(f"  {field} (n = {measures['accuracy']['units']}): {values}")
     for by, groups in data["confusion"].items():
         for name, cells in ({"V": groups} if by == "all" else groups).items():
@@ -223,13 +220,6 @@ def _report(data: dict[str, Any]) -> list[str]:
         errors = ", ".join(f"{name} {_plain(value)}" for name, value in bias["mean_error"].items())
         lines.append(f"  mean error by {by} (+ flags too much): {errors}; p = {_plain(bias['p'])}")
     return lines
-
-
-def _shown(measure: dict[str, Any]) -> str:
-    if measure["value"] is None:
-        return "undefined"
-    interval = "" if measure["lo"] is None else f" [{measure['lo']:.2f}, {measure['hi']:.2f}]"
-    return f"{measure['value']:.3f}{interval}"
 
 
 def _plain(value: float | None) -> str:

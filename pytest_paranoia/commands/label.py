@@ -89,16 +89,9 @@ def _summary(data: dict[str, Any], path: Path) -> list[str]:
         for name, measures in entry["fields"].items():
             level = next(measure for measure in measures if measure.startswith("alpha"))
             shown = {"accuracy": "accuracy", "kappa": "kappa", level: "alpha"}
-            values = ", ".join(f"{word} {_number(measures[measure])}" for measure, word in shown.items())
+            values = ", ".join(f"{word} {base.measured(measures[measure], 2)}" for measure, word in shown.items())
             lines.append(f"    {name}: {values} (n = {measures['accuracy']['units']})")
     return lines
-
-
-def _number(measure: dict[str, Any]) -> str:
-    if measure["value"] is None:
-        return "undefined"
-    interval = "" if measure["lo"] is None else f" [{measure['lo']:.2f}, {measure['hi']:.2f}]"
-    return f"{measure['value']:.2f}{interval}"
 
 
 def _chosen(found: RunDirectory, options: argparse.Namespace) -> Sequence[Record]:
@@ -123,8 +116,6 @@ def _chosen(found: RunDirectory, options: argparse.Namespace) -> Sequence[Record
 
 
 def _serve(found: RunDirectory, options: argparse.Namespace) -> int:
-    from pytest_paranoia import corpus, registry
-    from pytest_paranoia.judging.archive import Shelf
     from pytest_paranoia.labelling.desk import Desk
     from pytest_paranoia.labelling.labels import ADJUDICATED, annotator_name
     from pytest_paranoia.labelling.sitting import sit
@@ -135,8 +126,7 @@ def _serve(found: RunDirectory, options: argparse.Namespace) -> int:
         raise base.UsageProblem(str(error)) from None
     if len(set(names)) != len(names):
         raise base.UsageProblem(f"--adjudicate: {names[0]} twice; name two annotators")
-    roots = [corpus.user_root(folder.resolve(), None) for folder in options.items] or [corpus.builtin_root()]
-    shelf = Shelf(roots, registry.environment("local"))
+    shelf = base.shelf(options.items)
     with tempfile.TemporaryDirectory(prefix="label-") as scratch:
         desk = Desk(
             found.path,

@@ -7,22 +7,33 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_paranoia.corpus import PairItem, ScenarioItem
 from pytest_paranoia.environments.base import EnvironmentProvider, Limits, Mount
 from pytest_paranoia.errors import InfrastructureError, SourceError
 from pytest_paranoia.harbor import images
 from pytest_paranoia.harbor.items import HarborItem
 from pytest_paranoia.harbor.recipe import SETUP, Recipe, read_recipe
 from pytest_paranoia.harbor.task import template
+from pytest_paranoia.schema.taxonomy import Variant
 from pytest_paranoia.workspaces import git
 from pytest_paranoia.workspaces.cache import cached, digest, tree_digest
 from pytest_paranoia.workspaces.prepare import plain_env
-from pytest_paranoia.workspaces.stage import Stage, scratch_folder
+from pytest_paranoia.workspaces.stage import Stage, scratch_folder, stage_pair, stage_scenario
 
 if TYPE_CHECKING:
     from pytest_paranoia.environments.docker.provider import DockerProvider
 
 STAGING_VERSION = "1"
 RECIPE_TARGET = "/opt/recipe"
+
+
+def stage_of(item: PairItem | ScenarioItem, variant: Variant | None, provider: EnvironmentProvider) -> Stage:
+    """Return where trials of *item* begin, whatever kind it is, prepared on first use. Raises SourceError."""
+    if isinstance(item, PairItem):
+        return stage_pair(item, variant or "E+")
+    if isinstance(item, HarborItem):
+        return stage_task(item, provider)
+    return stage_scenario(item, provider)
 
 
 def stage_task(item: HarborItem, provider: EnvironmentProvider) -> Stage:

@@ -18,9 +18,10 @@ from pydantic import BaseModel, ValidationError
 
 from pytest_paranoia.corpus import ItemRoot, PairItem, ScenarioItem
 from pytest_paranoia.errors import InfrastructureError, ParanoiaError
-from pytest_paranoia.harbor.items import HarborItem, load_item, manifests
-from pytest_paranoia.harbor.staging import stage_task
+from pytest_paranoia.harbor.items import load_item, manifests
+from pytest_paranoia.harbor.staging import stage_of
 from pytest_paranoia.judging.case import Case, Means, case_of
+from pytest_paranoia.schema.problems import first_problem
 from pytest_paranoia.schema.record import Frozen, Record
 from pytest_paranoia.schema.services import SERVICES_FILE, ServiceCall, calls_in
 from pytest_paranoia.schema.trajectory import Trajectory
@@ -29,7 +30,7 @@ from pytest_paranoia.scoring.trees import FinalTree
 from pytest_paranoia.store.names import trial_folder_name
 from pytest_paranoia.store.trials import RECORD_FILE, TRIALS
 from pytest_paranoia.workspaces.freezing import FrozenTree
-from pytest_paranoia.workspaces.stage import Stage, stage_pair, stage_scenario
+from pytest_paranoia.workspaces.stage import Stage
 
 if TYPE_CHECKING:
     from pytest_paranoia.environments.base import EnvironmentProvider
@@ -98,10 +99,9 @@ def _model(path: Path, model: type[_Model]) -> _Model:
     try:
         return model.model_validate_json(_bytes(path))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
+        where, said = first_problem(error)
         raise InfrastructureError(
-            REASON, f"{path.parent.name}/{path.name}: damaged ({where or 'whole file'}: {first['msg']})"
+            REASON, f"{path.parent.name}/{path.name}: damaged ({where or 'whole file'}: {said})"
         ) from error
 
 
@@ -164,14 +164,7 @@ class Shelf:
 
     def stage(self, record: Record) -> Stage:
         """Return the stage of *record*'s item and variant. Raises InfrastructureError and SourceError."""
-        item = self.item(record)
-        if isinstance(item, PairItem):
-            return stage_pair(item, record.variant or "E+")
-        if isinstance(item, HarborItem):
-            return stage_task(item, self.provider)
-        if isinstance(item, HarborItem):
-            return stage_task(item, self.provider)
-        return stage_scenario(item, self.provider)
+        return stage_of(self.item(record), record.variant, self.provider)
 
     def case(self, run: Path, record: Record, scratch: Path) -> Case:
         """Return the case of *record* in the run directory *run*; *scratch* is a private folder for its judge.

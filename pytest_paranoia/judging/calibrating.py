@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pytest_paranoia.judging.memory.building import PATTERNS, PER_PATTERN, Pattern, pattern_of, sample
+from pytest_paranoia.schema.problems import first_problem
 from pytest_paranoia.schema.record import Record
 from pytest_paranoia.schema.taxonomy import TREATMENTS, Treatment
 from pytest_paranoia.store.files import StoreError, to_json, write_atomic
@@ -147,11 +148,10 @@ def read(folder: Path) -> Calibration:
         remedy = "Draw the trials first: paranoia judge calibrate RUN"
         raise NotCalibrated(path, f"cannot be read ({error.strerror})", remedy) from None
     except ValidationError as error:
-        first: Any = error.errors(include_url=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
+        where, said = first_problem(error)
         raise NotCalibrated(
             path,
-            f"is not as it must be ({where}: {first['msg']})",
+            f"is not as it must be ({where}: {said})",
             "Draw the trials anew: paranoia judge calibrate RUN",
         ) from None
 

@@ -17,6 +17,7 @@ from pytest_paranoia.labelling.agreeing import FIELDS, differing
 from pytest_paranoia.labelling.labels import Label, Mark, material
 from pytest_paranoia.labelling.sheet import found, sheet
 from pytest_paranoia.labelling.store import LabelStore, Outdated
+from pytest_paranoia.schema.problems import first_problem
 from pytest_paranoia.schema.record import Record
 from pytest_paranoia.store.names import trial_folder_name
 from pytest_paranoia.store.trials import TRIALS
@@ -147,9 +148,8 @@ class Desk:
         try:
             label = Label.model_validate(self._blank(record).model_dump() | given)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise Refused(422, f"{where}: {first['msg']}" if where else first["msg"]) from None
+            where, said = first_problem(error)
+            raise Refused(422, f"{where}: {said}" if where else said) from None
         if label.complete:
             view = self.case(number).view
             for place, mark in enumerate(label.marks, start=1):

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from pytest_paranoia.errors import ParanoiaError
 from pytest_paranoia.labelling.labels import ADJUDICATED, Label, annotator_name
+from pytest_paranoia.schema.problems import first_problem
 from pytest_paranoia.store.files import StoreError, explained, to_json, write_atomic
 from pytest_paranoia.store.names import trial_folder_name
 
@@ -81,8 +82,7 @@ def _read(path: Path) -> Label | None:
     try:
         return Label.model_validate_json(content)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
+        where, said = first_problem(error)
         raise StoreError(
-            path, f"is no label ({where or 'file'}: {first['msg']})", "Mend the file, or remove it and label anew"
+            path, f"is no label ({where or 'file'}: {said})", "Mend the file, or remove it and label anew"
         ) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from pytest_paranoia.errors import ManifestError
 from pytest_paranoia.schema.evaluator import Card
+from pytest_paranoia.schema.problems import first_problem
 from pytest_paranoia.schema.taxonomy import Degree, Form, Kind, Treatment, Variant
 
 BANK_FILE: Final = "bank.json"
@@ -170,6 +171,5 @@ def read(folder: Path) -> tuple[BankFile, bytes]:
 
 
 def _first(error: ValidationError) -> str:
-    details: Any = error.errors(include_url=False, include_context=False)[0]
-    place = ".".join(str(part) for part in details["loc"])
-    return f"{place}: {details['msg']}" if place else str(details["msg"])
+    place, said = first_problem(error)
+    return f"{place}: {said}" if place else said
