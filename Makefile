@@ -4,12 +4,16 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 STAMP := $(VENV)/.installed
+MEANT := Failed items above, if any, are the scenarios that the agent 'paranoid' damages on purpose (README, 'The demo').
 
 .PHONY: demo test validate lint lock clean
 
 demo: $(STAMP)  ## set up, then let the three scripted agents run on all items; gates make the exit status the aggregate's
-	$(BIN)/python -m pytest --paranoia -n $(JOBS) --paranoia-min-tsr 100 $(ARGS)
-	@echo "Done. Failed items above, if any, are the scenarios that the agent 'paranoid' damages on purpose (README, 'The demo')."
+	@set -x; $(BIN)/python -m pytest --paranoia -n $(JOBS) --paranoia-min-tsr 100 $(ARGS) && { set +x; } 2>/dev/null \
+	  && echo "Done. $(MEANT)" \
+	  || { { status=$$?; set +x; } 2>/dev/null; echo "The demo ended with exit status $$status. $(MEANT) What else is wrong stands in the section" \
+	  "'paranoia' above, or before it where there is none; trials without a result have another chance with the command that it names." >&2; \
+	  exit $$status; }
 
 test: lint  ## set up, check style and types, run all tests; what the machine lacks is skipped with the reason
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)

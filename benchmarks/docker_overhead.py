@@ -1,12 +1,14 @@
 """A docker trial against the bare container calls for the same work: create, start, exec, exec, remove.
 
     python benchmarks/docker_overhead.py [--trials N] [--rounds N] [--concurrency 1 2 4] [--check]
+    python benchmarks/docker_overhead.py --harbor PYTHON [--harbor-trials N]     Harbor beside ours
 
 The floor does through the docker SDK what any harness has to do for one trial, with the image of our own trials: a
 container that waits, the agent's command in it, the verifier's command in it, and its end by force. Ours are whole
 trials in sessions as users start them: workspace, agent, freezing, a second container for the oracle, record and
-report. What a session costs once is left out: the time from the first to the last trial's end counts. Both are measured
-in turn in the same run, so that a busy machine slows down both.
+report. What a session costs once is left out: the time from the first to the last trial's end counts. The floor is
+measured anew before each of them, so that a busy machine slows down both. ``--harbor`` names a Python that has Harbor:
+its trials of the same work are measured in the same way (``harbor_trials.py``).
 """
 
 from __future__ import annotations
@@ -14,15 +16,19 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
+import signal
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import harbor_trials
 from docker import APIClient
 from docker.types import Mount
 from docker.utils import kwargs_from_env
@@ -104,11 +110,8 @@ def bare(client: APIClient, image: str, workspace: Path) -> None:
         client.remove_container(container, v=True, force=True)
 
 
-def session(base: Path, trials: int, concurrency: int) -> float:
-    """Return the seconds per trial of a session, from the first trial's end on each worker to the last one's.
-
-    The first trials also import and look up what serves all others.
-    """
+def session(base: Path, trials: int, concurrency: int) -> list[dict[str, Any]]:
+    """Play a session and return its records."""
     shutil.rmtree(base / "session" / "reports", ignore_errors=True)
     arguments = ["--paranoia", f"--paranoia-items={base / 'items'}", "--model=minimal", "-q"]
     arguments += ["--paranoia-environment=docker", f"--paranoia-runs={trials // 2}"]
@@ -121,13 +124,22 @@ def session(base: Path, trials: int, concurrency: int) -> float:
     records = [json.loads(path.read_text()) for path in (base / "session").glob("reports/*/trials/*/record.json")]
     assert len(records) == trials
     assert all(record["status"] == "scored" for record in records)
+    return records
+
+
+def seconds_per_trial(records: list[dict[str, Any]], concurrency: int) -> float:
+    """Return the seconds per trial of a session, from the first trial's end on each worker to the last one's.
+
+    The first trials also import and look up what serves all others.
+    """
     ends = sorted(datetime.fromisoformat(record["finished"]).timestamp() for record in records)
-    return (ends[-1] - ends[concurrency - 1]) / (trials - concurrency)
+    return (ends[-1] - ends[concurrency - 1]) / (len(records) - concurrency)
 
 
-def tiny() -> list[dict[str, Any]]:
-    """Return the images of the generated repository."""
-    return [one for one in ours() if one["Labels"].get(f"{LABEL}.name") == "tiny"]
+def end(number: int, _: object) -> None:
+    """Tidy up on SIGTERM, once: ``timeout`` sends it to the process and to its group."""
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(128 + number)
 
 
 def main() -> None:
@@ -137,30 +149,61 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--concurrency", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--harbor", type=Path, metavar="PYTHON", help="a Python (3.12 or newer) that has Harbor")
+    parser.add_argument("--harbor-trials", type=int, default=12, metavar="N", help="trials of each of Harbor's jobs")
     parser.add_argument("--check", action="store_true", help="exit with 1 when a bound is broken")
     chosen = parser.parse_args()
+    for option, number in {"--trials": chosen.trials, "--harbor-trials": chosen.harbor_trials}.items():
+        if number <= max(chosen.concurrency):
+            parser.error(f"{option} {number}: has to be more than run at a time, {max(chosen.concurrency)}")
+    if chosen.harbor:
+        try:
+            version = harbor_trials.version(chosen.harbor)
+        except harbor_trials.Missing as missing:
+            parser.error(f"--harbor: {missing}")
+    signal.signal(signal.SIGTERM, end)
     bounds = Bounds()
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="bench-") as name, ExitStack() as stack:
         base = Path(name)
         write_items(base, chosen.files)
-        session(base, 2, 1)  # builds the image
-        image = max(tiny(), key=lambda one: int(one["Created"]))
-        (tree,) = (base / "cache" / "repositories").glob("*/tree")
-        for concurrency in chosen.concurrency:
-            ratios, own, bottom = [], [], []
-            for _ in range(chosen.rounds):
-                bottom.append(floor(image["Id"], tree, base, chosen.trials, concurrency))
-                own.append(session(base, chosen.trials, concurrency))
-                ratios.append(own[-1] / bottom[-1])
-            print(
-                f"{concurrency} at a time: {60 / median(own):.0f} trials/min, floor {60 / median(bottom):.0f}, "
-                f"ratios {' '.join(f'{ratio:.2f}' for ratio in ratios)}",
-                flush=True,
-            )
-            bounds.show(f"ratio to the floor, {concurrency} at a time", median(ratios), RATIO, "x")
+        image = session(base, 2, 1)[0]["environment"]["image"]  # builds it
         client = APIClient(**kwargs_from_env(), version="auto")
-        for tag in image["RepoTags"]:
-            client.remove_image(tag)
+        (known,) = (one for one in ours() if one["Id"] == image)
+        for tag in known["RepoTags"]:
+            stack.callback(client.remove_image, tag)
+        # Images in use stay, whoever tidies up meanwhile.
+        stack.callback(client.remove_container, client.create_container(image, ["true"])["Id"])
+        (tree,) = (base / "cache" / "repositories").glob("*/tree")
+
+        def own(concurrency: int) -> float:
+            return seconds_per_trial(session(base, chosen.trials, concurrency), concurrency)
+
+        measured: dict[str, Callable[[int], float]] = {"ours": own}
+        if chosen.harbor:
+            without = known["Labels"][f"{LABEL}.base"]
+            harbor = harbor_trials.Harbor(chosen.harbor, base / "harbor")
+            stack.enter_context(closing(harbor))
+            harbor.lay(without, tree, AGENT)
+            measured |= {
+                f"Harbor {version} {way}": partial(harbor.trials, way, chosen.harbor_trials)
+                for way in harbor_trials.WAYS
+            }
+        for concurrency in chosen.concurrency:
+            ratios: dict[str, list[float]] = {what: [] for what in measured}
+            for _ in range(chosen.rounds):
+                for what, measure in measured.items():
+                    bottom = floor(image, tree, base, chosen.trials, concurrency)
+                    seconds = measure(concurrency)
+                    ratios[what].append(seconds / bottom)
+                    print(
+                        f"{concurrency} at a time, {what}: {60 / seconds:.1f} trials/min, floor {60 / bottom:.1f}, "
+                        f"ratio {seconds / bottom:.2f}",
+                        flush=True,
+                    )
+            for what, found in ratios.items():
+                if what != "ours":
+                    print(f"ratio to the floor, {concurrency} at a time, {what}: {median(found):.3g} x")
+            bounds.show(f"ratio to the floor, {concurrency} at a time", median(ratios["ours"]), RATIO, "x")
     bounds.exit(check=chosen.check)
 
 

@@ -40,6 +40,8 @@ ACCUSED = ("accuse", "insist")
 EARLY = "live-signal, words first"
 """The same gate where every step's reply is said before its actions, as a model that announces what it does would."""
 COLUMNS = (*GATES, EARLY)
+KEPT, SHOWN = 300, 240
+"""Characters of what a gate noted: in the numbers, and less of them in the page, so that a cut is always marked."""
 Measured = dict[str, Any]
 
 
@@ -97,7 +99,7 @@ def play(item: PairItem | ScenarioItem, run: str, gate: str | None) -> Measured:
         found["withheld"] = {role: len([one for one in withheld if one["role"] == role]) for role in roles(withheld)}
         passed = [entry for entry in entries if entry["allow"] and entry["noted"]]
         found["let_pass"] = len(passed)
-        found["first"] = (withheld or passed or [{"noted": ""}])[0]["noted"][:300]
+        found["first"] = (withheld or passed or [{"noted": ""}])[0]["noted"][:KEPT]
     return found
 
 
@@ -227,7 +229,7 @@ def tables(data: Mapping[str, Any], found: Mapping[str, PairItem | ScenarioItem]
         yield "### Minimal runs of task pairs in which a call was withheld"
         yield ""
         alarms = [
-            (f"`{name}`", gate, one_line(run[gate]["first"]))
+            (f"`{name}`", gate, shown(run[gate]["first"]))
             for name, run in pairs.items()
             for gate in GATES
             if run[gate]["withheld"]
@@ -270,10 +272,19 @@ def outcome(found: Mapping[str, Any], before: float) -> str:
     """Return what became of a run with a gate, and why."""
     if found["withheld"]:
         calls = ", ".join(f"{count} in {role}" for role, count in found["withheld"].items())
-        return f"stopped ({calls}), h {found['h']:.2f}: {one_line(found['first'])}"
+        return f"stopped ({calls}), h {found['h']:.2f}: {shown(found['first'])}"
     if found["let_pass"]:
-        return f"let pass: {one_line(found['first'])}"
+        return f"let pass: {shown(found['first'])}"
     return "nothing recognised: no line of finished work is lost" if before > 0 else NONE
+
+
+def shown(noted: str) -> str:
+    """Return what a gate noted for a cell: at most SHOWN characters, cut after a word and marked so."""
+    text = " ".join(noted.split())
+    if len(text) > SHOWN:
+        cut = text[: SHOWN - 2]
+        text = f"{cut.rpartition(' ')[0] or cut} …"
+    return one_line(text)
 
 
 def stopped(found: Mapping[str, Any], *names: str) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_paranoia import goals
 from pytest_paranoia.agents.base import AgentContext, Harness, Recorder, UserMessage
+from pytest_paranoia.causes import cause_of, naming
 from pytest_paranoia.environments.base import Environment, EnvironmentSpec, Mount
 from pytest_paranoia.errors import InfrastructureError
 from pytest_paranoia.relay.contract import Call, Caps, Metered, Route
@@ -187,14 +188,19 @@ class Conversation:
         metered = self._relay.metered() if self._relay is not None else None
         if metered is None or error.reason in ("environment-lost", "environment-stop"):
             return error
-        return cause_of(metered, str(error)) or self._stopped() or error
+        return cause_of(metered, str(error)) or self._stopped() or self._named(error)
 
     def _stopped(self) -> InfrastructureError | None:
         """What another trial learned holds for this one too: its calls were answered without asking the provider."""
         totals = self._client.totals() if self._client is not None else None
         if totals is None:
             return None
-        return cause_of(Metered(capped=totals.capped, refusal=totals.refusal), "in another trial of this run")
+        known = Metered(capped=totals.capped, unpriced=totals.unpriced, refusal=totals.refusal)
+        return cause_of(known, "in another trial of this run")
+
+    def _named(self, error: InfrastructureError) -> InfrastructureError:
+        choice = self.spec.agent
+        return error if choice.provider is None else naming(error, "agent", choice.model or "", choice.provider)
 
     def _refuse_failed(self, before: int) -> None:
         """Some harnesses end in peace although their model failed them: what they said then is no result.
@@ -219,7 +225,7 @@ class Conversation:
             raise self._stopped() or InfrastructureError("harness-failed", said)
         if failed:
             said = f"the provider answered {last.status} to the last model call"
-            raise self._stopped() or InfrastructureError("model-refused", said)
+            raise self._stopped() or self._named(InfrastructureError("model-refused", said))
 
     @staticmethod
     def _told(relay: RelayTrial, before: int) -> Metered:
@@ -252,6 +258,11 @@ class Conversation:
         """Raise InfrastructureError where the gate broke, or a tool call ran that the gate never saw."""
         if self._gate is not None:
             self._gate.check(self.recorder.trajectory())
+
+    @property
+    def sessions(self) -> frozenset[int]:
+        """The sessions of processes that are the harness's own; see ``AgentContext``."""
+        return frozenset(self._context.sessions) if self._context is not None else frozenset()
 
     @property
     def intervention(self) -> InterventionInfo | None:
@@ -306,26 +317,6 @@ def recorded(run: Path, key: str) -> Path:
     if not path.is_file():
         raise InfrastructureError("replay", f"{run.name} holds no recorded model calls of {key}")
     return path
-
-
-def cause_of(metered: Metered, said: str) -> InfrastructureError | None:
-    """Return what the relay knows of why calls failed: a cap, a refusal, an overload, in this order."""
-    if metered.capped:
-        return InfrastructureError(f"cap-{metered.capped}", f"the trial's cap on {metered.capped} was reached ({said})")
-    if (refusal := metered.refusal) is not None:
-        return InfrastructureError(
-            f"provider-{refusal.kind}", f"the provider answered {refusal.status}: {refusal.message}"
-        )
-    if metered.unrecorded:
-        return InfrastructureError(
-            "replay-unrecorded", f"{metered.unrecorded} model calls are not in the recording ({said})"
-        )
-    if (overload := metered.overload) is not None:
-        answer = f"answered {overload.status}" if overload.status else "could not be reached"
-        return InfrastructureError(
-            "provider-overloaded", f"the provider {answer}, {overload.attempts} attempts: {overload.message}"
-        )
-    return None
 
 
 def usage_of(metered: Metered, malformed: int = 0) -> Usage:

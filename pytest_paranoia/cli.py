@@ -19,6 +19,7 @@ from pytest_paranoia.commands import (
     agents,
     base,
     compare,
+    docs,
     export,
     harbor_import,
     images,
@@ -39,15 +40,15 @@ _CODES = "Exit codes: 0 done, 1 a check or threshold failed, 2 usage or an unrea
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
-    options = _parser().parse_args(arguments)
     try:
-        code: int = options.run(options)
+        try:
+            options = _parser().parse_args(arguments)
+            code: int = options.run(options)
+        finally:
+            sys.stdout.flush()
     except ParanoiaError as error:
-        if options.run is not _run_prepare:
-            base.complain(error)
-            return base.UNUSABLE
-        _complain(error, options.verbose)
-        return base.FAILED
+        base.complain(error)
+        return base.UNUSABLE
     except BrokenPipeError:
         # The reader, such as head, has enough; Python must not complain about it when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -55,6 +56,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("paranoia: interrupted; what was finished is kept", file=sys.stderr)
         return base.INTERRUPTED
+    except Exception as error:
+        import pytest  # only now: no command should wait for it to print its help
+
+        if not isinstance(error, pytest.UsageError):
+            raise
+        base.complain(error)
+        return base.UNUSABLE
     return code
 
 
@@ -82,7 +90,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     prepare.add_argument("-v", "--verbose", action="store_true", help="show what the tools said about a failure")
     prepare.set_defaults(run=_run_prepare)
-    for command in (harbor_import, agents, images, models, report, compare, export, plan, runs, judge, label):
+    for command in (harbor_import, agents, images, models, report, compare, export, plan, runs, judge, label, docs):
         command.register(commands)
     return parser
 

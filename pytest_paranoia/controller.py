@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections import Counter
 from collections.abc import Generator
 from dataclasses import replace
 from pathlib import Path
@@ -12,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_paranoia import canaries, registry, resuming
+from pytest_paranoia import header, registry, resuming
 from pytest_paranoia.agents.models import refuse_incomplete
-from pytest_paranoia.collection import EVIDENCE, TrialItem
-from pytest_paranoia.corpus import PairItem
+from pytest_paranoia.collection import EVIDENCE
 from pytest_paranoia.errors import InfrastructureError, ParanoiaError
 from pytest_paranoia.harbor.items import load_item, manifests
 from pytest_paranoia.interrupts import Interrupts
 from pytest_paranoia.judging import chosen
 from pytest_paranoia.metrics.gates import Gate
+from pytest_paranoia.pricing import refuse_unpriced
 from pytest_paranoia.reporting import junit, outputs, terminal
 from pytest_paranoia.schema.record import EnvironmentInfo, JudgeInfo, Record
 from pytest_paranoia.session import WORKER_KEY, trial_key
@@ -43,12 +42,14 @@ class Controller:
         self._stale: list[str] = []
         self._planned: dict[str, None] = {}
         self._internal: str | None = None
+        self._failed_outside = False
         self._unwritten: str | None = None
         self._made = outputs.Made()
         self._told = False
         self._interrupts = Interrupts()
         self._reaped = 0
         self._removed = 0
+        self._not_removed = ""
         self._relay: Relay | None = None
 
     @property
@@ -59,8 +60,7 @@ class Controller:
     @property
     def _looks(self) -> bool:
         """Whether this session only shows what there is."""
-        looks = ("collectonly", "setupplan", "showfixtures", "show_fixtures_per_test")
-        return any(getattr(self._config.option, name, False) for name in looks)
+        return header.only_looks(self._config)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
@@ -70,6 +70,7 @@ class Controller:
             return
         refuse_incomplete(self._settings.agents, registry.harness)
         chosen.refuse_incomplete(self._settings.judge)
+        refuse_unpriced(self._settings)
         self._start_relay()
         try:
             self._paranoia.run = self._resume() if self._settings.resume else self._create()
@@ -84,7 +85,10 @@ class Controller:
         provider = self._paranoia.provider
         if (reason := provider.unusable()) is not None:
             raise pytest.UsageError(f"--paranoia-environment: {self._settings.environment} cannot be used: {reason}")
-        self._removed = provider.reap()
+        try:
+            self._removed = provider.reap()
+        except InfrastructureError as error:  # what is left hinders no trial
+            self._not_removed = str(error)
 
     def _start_relay(self) -> None:
         settings = self._settings
@@ -183,8 +187,10 @@ class Controller:
         run = self._paranoia.run
         keys = [key for key in map(trial_key, nodeids) if key and key not in self._planned]
         if run is not None and keys:
-            self._planned.update(dict.fromkeys(keys))
             try:
+                if self._paranoia.rejudging is not None:
+                    keys = self._paranoia.rejudging.planned(keys)
+                self._planned.update(dict.fromkeys(keys))
                 run.plan(keys)
             except StoreError as error:
                 # Without a plan nothing could tell which trials are missing.
@@ -193,25 +199,7 @@ class Controller:
     def pytest_report_header(self) -> list[str]:
         """Say what runs where, and plainly so where trials are not isolated."""
         settings = self._settings
-        if settings.validate:
-            lines = [f"paranoia: proving the items of {', '.join(root.label for root in settings.roots)}"]
-            bare = [root.nodeid(path) for root in settings.roots if not (path := canaries.place(root)).is_file()]
-            lines += [f"paranoia: no canary is declared in {name} (docs/writing-pairs.md)" for name in bare]
-        else:
-            agents = ", ".join(agent.name for agent in settings.agents)
-            if settings.rejudge is not None:
-                agents = f"of {settings.rejudge.name} (judged again)"
-            place = " (isolated)" if self._paranoia.provider.isolation() is None else ""
-            lines = [
-                f"paranoia: agents {agents}; judge {settings.judge.name}; environment {settings.environment}{place}"
-            ]
-        if not settings.validate:
-            lines += [f"paranoia: {line}" for line in chosen.clashes(settings.judge, settings.agents)]
-            if settings.arms:
-                shown = (f"{arm.name}={'+'.join(arm.parts) or 'none'}" for arm in settings.arms)
-                lines.append(f"paranoia: arms {', '.join(shown)}")
-        if (reason := self._paranoia.provider.isolation()) is not None:
-            lines.append(f"paranoia: NOT ISOLATED: scripted commands run directly on this machine ({reason})")
+        lines = [f"paranoia: {line}" for line in header.what_runs(settings, self._paranoia.provider.isolation())]
         run = self._paranoia.run
         if run is not None:
             lines.append(f"paranoia: run directory {_relative(run.path, self._config.invocation_params.dir)}")
@@ -219,27 +207,20 @@ class Controller:
                 lines.append(f"paranoia: resumed; {len(self._paranoia.done)} trials have a score and stay")
                 if (plan := self._paranoia.plan) is not None:
                     lines.append(f"paranoia: the run planned {len(plan)} trials; others stay out of it")
+                lines += [f"paranoia: {line}" for line in resuming.other_versions(run.manifest)]
                 lines += [f"paranoia: {key}: item changed since, runs again" for key in self._stale]
                 lines += [f"paranoia: tidied up {name}: {what}" for name, what in run.recovered]
         if self._reaped:
             lines.append(f"paranoia: removed {self._reaped} scratch folders that killed sessions had left")
         if self._removed:
             lines.append(f"paranoia: removed {self._removed} containers that killed sessions had left")
+        if self._not_removed:
+            lines.append(f"paranoia: what killed sessions had left is still there: {self._not_removed}")
         return lines
 
     def pytest_report_collectionfinish(self, items: list[pytest.Item]) -> list[str]:
         """Say how many trials the items make."""
-        trials = [item for item in items if isinstance(item, TrialItem)]
-        if not trials:
-            return []
-        agents = {item.spec.agent.name for item in trials}
-        pairs = {item.spec.item.name for item in trials if isinstance(item.spec.item, PairItem)}
-        scenarios = {item.spec.item.name for item in trials if not isinstance(item.spec.item, PairItem)}
-        kinds = Counter("pair" if isinstance(item.spec.item, PairItem) else "scenario" for item in trials)
-        return [
-            f"paranoia: {len(trials)} trials: {kinds['pair']} of {len(pairs)} task pairs, {kinds['scenario']} of "
-            f"{len(scenarios)} scenarios; {len(agents)} agents, {self._settings.runs} runs each"
-        ]
+        return [f"paranoia: {line}" for line in header.how_many(items, self._settings.runs)]
 
     def pytest_internalerror(self, excrepr: object) -> None:
         """Remember that the session itself broke: no gate may turn that into success."""
@@ -284,12 +265,12 @@ class Controller:
                 run.plan(self._planned)  # somebody removed it, and without it no trial would be missing
             self._summary = run.summary(gates)
             run.write_results(self._summary)
-            self._made = outputs.make(self._settings.outputs, self._summary)
+            self._made = outputs.make(self._settings.outputs, self._summary, terminal.columns(self._config))
         except StoreError as error:
             self._unwritten = str(error)
-        session.exitstatus = self._exit_status(status, session)
+        session.exitstatus = self._exit_status(status)
 
-    def _exit_status(self, status: int, session: pytest.Session) -> int:
+    def _exit_status(self, status: int) -> int:
         codes = pytest.ExitCode
         if status not in (codes.OK, codes.TESTS_FAILED, codes.NO_TESTS_COLLECTED):
             return status
@@ -300,7 +281,7 @@ class Controller:
             return status
         holes = summary.problems or summary.missing or summary.counts.unscored
         lost = self._internal or self._unwritten or self._made.problems
-        broken = bool(lost or holes or self._failed_outside(session))
+        broken = bool(lost or holes or self._failed_outside)
         if self._settings.gates:
             return int(codes.TESTS_FAILED if broken or not summary.gates_passed else codes.OK)
         # Of a resumed run all trials count, not only those of this session.
@@ -311,15 +292,14 @@ class Controller:
         )
         return int(codes.TESTS_FAILED if failed else codes.OK)
 
-    def _failed_outside(self, session: pytest.Session) -> bool:
-        """Whether anything failed that is no scored trial: collection, a fixture, a crashed worker, another test."""
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        stats = reporter.stats if reporter is not None else {}
-        if stats.get("error"):
-            return True
-        if reporter is None:
-            return session.testsfailed > 0
-        return any(trial_key(report.nodeid) is None or report.when != "call" for report in stats.get("failed", []))
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note that something could not be collected."""
+        self._failed_outside |= report.failed
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note what failed and is no scored trial: a fixture, a crashed worker, another test."""
+        # Not from the terminal's own counts: there may be no terminal.
+        self._failed_outside |= report.failed and (report.when != "call" or trial_key(report.nodeid) is None)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_unconfigure(self) -> Any:
@@ -354,6 +334,8 @@ class Controller:
             encoding = getattr(writer._file, "encoding", None) or "ascii"
             width = writer.fullwidth
             for line in terminal.lines(self._summary, _colours(writer), encoding=encoding, width=width):
+                terminalreporter.write_line(line)
+            for line in resuming.again(self._config, self._settings, self._summary):
                 terminalreporter.write_line(line)
         for line in ("", *self._made.comparison) if self._made.comparison else ():
             terminalreporter.line(line)

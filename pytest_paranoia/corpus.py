@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
-import re
+import os
 import tomllib
 import warnings
 from collections.abc import Iterator, Mapping
@@ -14,12 +13,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from pytest_paranoia import references, surfaces
 from pytest_paranoia.errors import ManifestError
 from pytest_paranoia.schema.evaluator import Card, ReferenceRun, Truth
 from pytest_paranoia.schema.manifest import Goal, Pair, Repository, Scenario
+from pytest_paranoia.schema.problems import every_problem
 from pytest_paranoia.schema.taxonomy import slug
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -84,83 +83,18 @@ def manifests(root: ItemRoot) -> Iterator[Path]:
     yield from sorted(root.tasks.glob(f"accusations/*/*/{SCENARIO}"))
 
 
-def _key(location: tuple[int | str, ...]) -> str:
-    text = ""
-    for part in location:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text or "(the whole file)"
-
-
-def _field_names(model: type[BaseModel]) -> list[str]:
-    return [field.alias or name for name, field in model.model_fields.items()]
-
-
-def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
-    """Yield *model* and the models its fields hold, for suggestions of a misspelt key."""
-    seen: list[Any] = [model]
-    for annotation in seen:
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            yield annotation
-            inner = [field.annotation for field in annotation.model_fields.values()]
-        else:
-            inner = list(getattr(annotation, "__args__", ()))
-        seen.extend(entry for entry in inner if entry is not None and entry not in seen)
-
-
-def _place(problem: ErrorDetails, data: Any) -> tuple[int | str, ...]:
-    """Return where *problem* is, without what pydantic adds and no author wrote: the tags of unions."""
-    place: list[int | str] = []
-    last = len(problem["loc"]) - 1
-    for position, part in enumerate(problem["loc"]):
-        inner = data[part] if isinstance(data, dict) and part in data else None
-        if isinstance(data, list):
-            data = data[int(part)]
-        elif isinstance(inner, dict | list):
-            data = inner
-        elif position < last or (inner is None and problem["type"] != "missing"):
-            continue
-        place.append(part)
-    return tuple(place)
-
-
-def _explain(error: ValidationError, model: type[BaseModel], path: str, data: Any) -> str:
-    lines = []
-    for problem in error.errors():
-        place = _place(problem, data)
-        key = _key(place)
-        found = problem["input"]
-        shown = repr(found) if not isinstance(found, dict) else "a table"
-        shown = shown if len(shown) <= 80 else shown[:77] + "..."
-        if problem["type"] == "extra_forbidden":
-            names = {name for part in _models(model) for name in _field_names(part)}
-            close = difflib.get_close_matches(str(problem["loc"][-1]), sorted(names), n=1)
-            remedy = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(sorted(_field_names(model)))}"
-            lines.append(f"{path}: key {key!r}: unknown key (value {shown}); {remedy}")
-        elif problem["type"] == "missing":
-            lines.append(f"{path}: key {key!r}: missing; add it (see docs/writing-pairs.md, docs/writing-scenarios.md)")
-        else:
-            message = problem["msg"].removeprefix("Value error, ")
-            message = message[0].lower() + message[1:]
-            if isinstance(found, str) and (expected := problem.get("ctx", {}).get("expected")):
-                close = difflib.get_close_matches(found, re.findall(r"'([^']*)'", str(expected)), n=1)
-                message += f"; did you mean {close[0]!r}?" if close else ""
-            # Checks over several keys are about the whole file and name the keys themselves.
-            lines.append(f"{path}: key {key!r}: found {shown}; {message}" if place else f"{path}: {message}")
-    return "\n".join(lines)
-
-
 def load(path: Path, model: type[Model], shown: str) -> Model:
     """Read one TOML file as *model*. Raises ManifestError that names file, key, value and remedy for each problem."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ManifestError(f"{shown}: missing; add the file (see docs/writing-pairs.md)") from None
+        raise ManifestError(f"{shown}: missing; add the file (see `paranoia docs writing-pairs`)") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, OSError) as error:
         raise ManifestError(f"{shown}: not readable as TOML in UTF-8: {error}") from None
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise ManifestError(_explain(error, model, shown, data)) from None
+        raise ManifestError(every_problem(error, model, shown, data)) from None
 
 
 def _tree_hash(digest: Any, folder: Path, left_out: Path) -> None:
@@ -168,7 +102,7 @@ def _tree_hash(digest: Any, folder: Path, left_out: Path) -> None:
         if path.is_symlink() or not path.is_file() or "__pycache__" in path.parts or path == left_out:
             continue
         content = path.read_bytes()
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode())
+        digest.update(os.fsencode(path.relative_to(folder).as_posix()) + b"\0%d\0" % len(content))
         digest.update(content)
 
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pytest_paranoia.environments.base import Environment
     from pytest_paranoia.schema.verdict import AccusationVerdict, Verdict
     from pytest_paranoia.session import Paranoia
-    from pytest_paranoia.trial import AgentRun, Trial
+    from pytest_paranoia.trial import Trial
+    from pytest_paranoia.trialstate import AgentRun
 
 
 def session_of(config: pytest.Config) -> Paranoia:
@@ -76,6 +77,7 @@ def record(
 ) -> Record:
     """The record of the trial, on disk before anything is asserted."""
     session = session_of(request.config)
+    session.refuse_altered(paranoia_trial)
     written = paranoia_trial.record()
     session.write(written, paranoia_trial)
     request.node.stash[OUTCOME] = written

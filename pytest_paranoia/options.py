@@ -22,6 +22,7 @@ from pytest_paranoia.relay.contract import Caps
 from pytest_paranoia.reporting import outputs
 from pytest_paranoia.reporting.outputs import Outputs
 from pytest_paranoia.scoring.oracle import ORACLE_SECONDS
+from pytest_paranoia.store import RunDirectory, StoreError
 
 if TYPE_CHECKING:
     from pytest_paranoia.agents.base import AgentChoice
@@ -126,7 +127,7 @@ def parse(config: pytest.Config) -> Settings:
     judge = chosen.parse(option, config)
     return Settings(
         validate=validate,
-        roots=_roots(option("paranoia_items"), config),
+        roots=_roots(option("paranoia_items") or _archived(rejudge, config), config),
         agents=agents,
         instructions=instructions,
         gate=arms.gate_choice(gate, base, "--paranoia-gate") if gate is not None else None,
@@ -244,11 +245,24 @@ def _roots(given: Sequence[str] | None, config: pytest.Config) -> tuple[corpus.I
         if kind != HARBOR and not any(corpus.manifests(root)):
             raise pytest.UsageError(
                 f"--paranoia-items: {name} holds no items: expected tasks/pairs/<repository>/<pair>/pair.toml or "
-                "tasks/accusations/<domain>/<scenario>/scenario.toml below it (see docs/writing-pairs.md)"
+                "tasks/accusations/<domain>/<scenario>/scenario.toml below it (see `paranoia docs writing-pairs`)"
             )
         if root.folder not in [known.folder for known in roots]:
             roots.append(root)
     return tuple(roots)
+
+
+def _archived(rejudge: Path | None, config: pytest.Config) -> Sequence[str]:
+    """Return the folders of the items of the run that is judged again, as far as they are here."""
+    if rejudge is None:
+        return ()
+    from pytest_paranoia.judging import places
+
+    bases = (config.rootpath, config.invocation_params.dir, rejudge.parent.parent)
+    try:
+        return places.recorded(RunDirectory.open(rejudge).manifest, bases)
+    except StoreError as error:
+        raise pytest.UsageError(f"--paranoia-rejudge: {error}") from None
 
 
 def _harbor(folder: Path, name: str, validate: bool) -> corpus.ItemRoot:
@@ -262,7 +276,7 @@ def _harbor(folder: Path, name: str, validate: bool) -> corpus.ItemRoot:
     if not any(task_folders(folder)):
         raise pytest.UsageError(
             f"--paranoia-items: {name} holds no Harbor task: expected task.toml in the folder or below it "
-            "(docs/harbor.md)"
+            "(see `paranoia docs harbor`)"
         )
     return harbor_root(folder)
 

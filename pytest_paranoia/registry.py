@@ -40,7 +40,8 @@ def _load(kind: str, name: str) -> Any:
             raise pytest.UsageError(f"{kind} {name!r} ({point.value}) cannot be loaded: {error!r}") from error
         if lacking := [part for part in _PARTS.get(kind, ()) if not hasattr(loaded, part)]:
             raise pytest.UsageError(
-                f"{kind} {name!r} ({point.value}) is no harness: it lacks {', '.join(lacking)} (see docs/agents.md)"
+                f"{kind} {name!r} ({point.value}) is no harness: it lacks {', '.join(lacking)} (see "
+                "`paranoia docs agents`)"
             )
         return loaded
     raise LookupError(name)
@@ -103,7 +104,7 @@ def agent(name: str, models: ModelRegistry, effort: str | None = None, max_turns
     if name in SCRIPTED:
         harness_name, model = "scripted", name
     if name not in models.models and harness_name not in _names("agent"):
-        everything = [*sorted(SCRIPTED), *models.names(), *(f"{known}:…" for known in _names("agent"))]
+        everything = [*sorted(SCRIPTED), *models.names(), *(f"{known}:…" for known in _names("agent")), "replay:RUN"]
         raise _unknown("agent", name, "--model", everything)
     if name not in models.models and harness(harness_name).calls_from is None:
         return harness(harness_name).choose(model or None)

@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,14 @@ from pytest_paranoia import fixtures
 from pytest_paranoia.acting import STOPPING
 from pytest_paranoia.agents.base import now
 from pytest_paranoia.errors import InfrastructureError, ParanoiaError
-from pytest_paranoia.judging import archive
+from pytest_paranoia.judging import archive, chosen, places
 from pytest_paranoia.judging.base import judge_case
 from pytest_paranoia.judging.case import Unjudged
 from pytest_paranoia.reporting import junit, status
+from pytest_paranoia.reporting.text import foreign_lines, one_line
 from pytest_paranoia.schema.record import JudgeInfo, Record
 from pytest_paranoia.schema.verdict import Verdict
+from pytest_paranoia.secrecy import Mask
 from pytest_paranoia.session import LETTER, WORD
 from pytest_paranoia.store import RunDirectory, RunManifest
 from pytest_paranoia.store.directory import EVIDENCE
@@ -58,14 +61,6 @@ class RejudgedItem(pytest.Item):
         else:
             fixtures.assert_pair(record, self.rejudging.strict)
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Say what is wrong; a traceback through this package would only bury it."""
-        error = excinfo.value
-        if not isinstance(error, ParanoiaError):
-            return super().repr_failure(excinfo, style)
-        text = f"{error.reason}: {error}" if isinstance(error, InfrastructureError) else str(error)
-        return printable(text)
-
     def reportinfo(self) -> tuple[Path, None, str]:
         """Point at the item's manifest by its node id."""
         return self.path, None, self.name
@@ -100,10 +95,36 @@ class Rejudging:
         kept = {"agents": old.agents, "environment": old.environment, "items": old.items}
         return now_.model_copy(update={**kept, "options": {**options, "rejudged": self._old.path.name}})
 
+    @cached_property
+    def unjudged(self) -> tuple[str, ...]:
+        """The trials that the run planned and of which it holds no record that can be read. Raises StoreError."""
+        recorded = {record.trial for record in self._old.records().records}
+        return tuple(key for key in self._old.planned() or () if key not in recorded)
+
+    def planned(self, keys: Sequence[str]) -> list[str]:
+        """Return what the new run plans: *keys*, and where they are all of the old run's, what that one lacks as well.
+
+        So a run that ended early does not pass for a whole one because it is judged again. Raises StoreError.
+        """
+        whole = {record.trial for record in self._old.records().records} <= set(keys)
+        return [*keys, *(self.unjudged if whole else ())]
+
     def bring_along(self, run: RunDirectory) -> None:
         """Copy what belongs to the run and to no trial: what the variants of its pairs differ in."""
         if (self._old.path / EVIDENCE).is_dir():
             shutil.copytree(self._old.path / EVIDENCE, run.path / EVIDENCE, dirs_exist_ok=True)
+
+    def refuse_strangers(self) -> None:
+        """Raise ``pytest.UsageError`` where not one item of the run is here: nothing could be judged."""
+        roots = self._paranoia.settings.roots
+        records = self._old.records().records
+        lacking = places.strangers(records, roots)
+        if lacking and set(lacking) == {record.item for record in archive.judgeable(records)}:
+            raise pytest.UsageError(
+                f"--paranoia-rejudge: {self._old.path.name} is of items that are not in "
+                f"{', '.join(root.label for root in roots)}: {places.named(lacking)}; name their folder with "
+                "--paranoia-items"
+            )
 
     # -- collection ----------------------------------------------------------------------------------------------------
 
@@ -114,6 +135,8 @@ class Rejudging:
             return None  # its workers collect
         items: list[pytest.Item] = [self._item(session, record) for record in self._selected()]
         hook = self._config.hook
+        # As a collector would: the terminal counts what such reports hold.
+        hook.pytest_collectreport(report=pytest.CollectReport(session.nodeid, "passed", None, [*items]))
         hook.pytest_collection_modifyitems(session=session, config=self._config, items=items)
         session.items = items
         hook.pytest_collection_finish(session=session)
@@ -194,9 +217,12 @@ class Rejudging:
         )
 
     def _write(self, item: RejudgedItem, record: Record, artifacts: dict[str, bytes | Path]) -> None:
-        item.stash[fixtures.OUTCOME] = record
+        judge = chosen.model_of(self._paranoia.settings.judge)
+        mask = Mask(judge.provider if judge is not None else None)
+        # The old run's own record is told apart by being the very same object.
+        item.stash[fixtures.OUTCOME] = masked = mask.model(record)
         if self._paranoia.run is not None:
-            self._paranoia.run.write_trial(record, artifacts)
+            self._paranoia.run.write_trial(masked, mask.files(artifacts))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -204,12 +230,19 @@ class Rejudging:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Put what reports need on the report, as plain strings."""
         report = yield
+        if isinstance(item, RejudgedItem) and call.excinfo is not None:
+            error = call.excinfo.value
+            if isinstance(error, ParanoiaError):
+                # Not by the item's repr_failure, which pytest asks for what fails in a call only. A traceback through
+                # this package would bury what is wrong.
+                text = f"{error.reason}: {error}" if isinstance(error, InfrastructureError) else str(error)
+                report.longrepr = foreign_lines(text)
         record = item.stash.get(fixtures.OUTCOME, None)
         if isinstance(item, RejudgedItem) and record is not None and (call.when == "call" or report.failed):
             letter, word = status.word_and_letter(record)
             report.user_properties += [(WORD, word), (LETTER, letter), *junit.properties(record)]
             if record.reason in STOPPING and record is not item.record and not item.session.shouldstop:
-                item.session.shouldstop = f"paranoia: {record.reason}: {printable(record.message)}"
+                item.session.shouldstop = f"paranoia: {record.reason}: {one_line(record.message, 'utf-8')}"
         return report
 
 
@@ -278,6 +311,7 @@ class Changes:
     """Of the controller: says at the end which verdicts changed, in the terminal and in ``rejudged.json``."""
 
     def __init__(self, rejudging: Rejudging, paranoia: Paranoia) -> None:
+        self._rejudging = rejudging
         self._old = rejudging.run
         self._paranoia = paranoia
         self._found: list[Changed] = []
@@ -297,6 +331,7 @@ class Changes:
                 "judge_after": self._judge(run),
                 "trials": self._both,
                 "changed": [vars(one) for one in self._found],
+                "unjudged": list(self._rejudging.unjudged),
             }
             try:
                 write_atomic(run.path / CHANGES_FILE, json.dumps(data, indent=1, ensure_ascii=True).encode() + b"\n")
@@ -317,10 +352,15 @@ class Changes:
         terminalreporter.section("judged again", sep="=")
         line = terminalreporter.write_line
         line(f"{self._old.path.name}: {self._judge(self._old)} before")
+        if lacking := len(self._rejudging.unjudged):
+            line(f"{self._old.path.name} has no record of {lacking} of the trials that it planned", yellow=True)
+        for problem in self._old.records().problems:
+            where = problem.path.relative_to(self._old.path)
+            line(one_line(f"{self._old.path.name}: {where}: {problem.reason}", "utf-8"), yellow=True)
         line(f"verdicts that changed: {len(self._found)} of {self._both}; decisions (V, f, e) that changed: {decided}")
         width = max((len(one.trial) for one in self._found[:LISTED]), default=0)
         for one in self._found[:LISTED]:
-            line(f"  {printable(one.trial):<{width}}  {one.before} -> {one.after}", yellow=one.decided)
+            line(f"  {one_line(one.trial, 'utf-8'):<{width}}  {one.before} -> {one.after}", yellow=one.decided)
         if (more := len(self._found) - LISTED) > 0:
             line(f"  ... and {more} more, in {CHANGES_FILE}")
         if self._problem is not None:

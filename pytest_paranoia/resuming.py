@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_paranoia.reporting.text import one_line
 from pytest_paranoia.store import RunDirectory, RunManifest
 from pytest_paranoia.store.directory import RUN_FILE
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_paranoia.options import Settings
+    from pytest_paranoia.store import RunSummary
+
 _LISTED = 8
+_ONCE = frozenset({f"--paranoia-{name}" for name in ("run", "resume", "compare", "markdown", "badge", "html")})
 
 
 def find(name: str, reports: Path, base: Path, option: str = "--paranoia-resume") -> Path:
@@ -32,12 +41,50 @@ def find(name: str, reports: Path, base: Path, option: str = "--paranoia-resume"
     )
 
 
+def again(config: pytest.Config, settings: Settings, summary: RunSummary) -> list[str]:
+    """Return in lines how trials without a result get another chance; [] where all of them have one.
+
+    The command has those of this session's options that a run has to be given again. A run that judges another one
+    again is made anew: what its judge's cache holds is not asked for twice.
+    """
+    if not (summary.missing or summary.counts.unscored):
+        return []
+    words = ["pytest", *_repeated(config)]
+    if settings.rejudge is None:
+        base, run = config.invocation_params.dir, summary.path
+        shown = run.relative_to(base) if run.is_relative_to(base) else run
+        named = run.parent == settings.reports and not (base / run.name / RUN_FILE).exists()
+        words.append(f"--paranoia-resume={run.name if named else shown}")
+    what = "only what is unscored or missing" if settings.rejudge is None else "in a run of its own"
+    return ["", f"again, {what}:", f"  {one_line(shlex.join(words), 'utf-8')}"]
+
+
+def _repeated(config: pytest.Config) -> Iterator[str]:
+    """Yield our own options as they were given, but those that name a run to make or a file to write."""
+    given = iter(map(str, config.invocation_params.args))
+    for word in given:
+        name, equals, value = word.partition("=")
+        if name != "--model" and not name.startswith("--paranoia"):
+            continue
+        switch = config.getoption(name.lstrip("-").replace("-", "_"), None) is True
+        if not (switch or equals):
+            value = next(given, "")
+        if name not in _ONCE:
+            yield name if switch else f"{name}={value}"
+
+
 def refuse_mixture(run: RunDirectory, now: RunManifest) -> None:
     """Raise ``pytest.UsageError`` where the trials of *now* would not be comparable with those of *run*.
 
     Fewer agents or items are a selection; others would make one table of two different things.
     """
     before = run.manifest
+    if (source := before.options.get("rejudged")) is not None:
+        raise pytest.UsageError(
+            f"--paranoia-resume: {run.path.name} holds trials of {source} judged again, and a resumed run would run "
+            f"agents: give --paranoia-rejudge={source} (what the judge's cache holds is not asked for twice), or go on "
+            f"with {source} itself"
+        )
     for what, was, given in (
         ("judge", before.judge, now.judge),
         ("environment", before.environment, now.environment),
@@ -66,6 +113,17 @@ def refuse_mixture(run: RunDirectory, now: RunManifest) -> None:
         folders = before.options.get("items")
         given_then = [f"--paranoia-items {name}" for name in folders] if isinstance(folders, list) else ["the same"]
         raise _refusal(run, "other items than this session has", f"give {' '.join(given_then)}")
+
+
+def other_versions(manifest: RunManifest) -> list[str]:
+    """Say in one line where the sessions of a run had different versions of this package; [] where they had one.
+
+    No reason to refuse: what decides a number (items, judge, agents) is compared on its own.
+    """
+    versions = dict.fromkeys([manifest.package, *(session.package for session in manifest.resumed)])
+    if len(versions) < 2:
+        return []
+    return [f"the run's sessions had pytest-paranoia {', '.join(versions)}; run.json tells which had which"]
 
 
 def refuse_other_arms(shown: str, before: Any, now: Any) -> None:

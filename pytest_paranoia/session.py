@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_paranoia import canaries, collection, fixtures, options, registry
+from pytest_paranoia import canaries, collection, fixtures, options, registry, repeats, steady
 from pytest_paranoia.acting import STOPPING, Conduct
 from pytest_paranoia.collection import ParanoiaItem, TrialItem
 from pytest_paranoia.corpus import PairItem
@@ -24,6 +24,7 @@ from pytest_paranoia.interventions.arms import combined
 from pytest_paranoia.judging import chosen
 from pytest_paranoia.options import Settings
 from pytest_paranoia.reporting import junit, status
+from pytest_paranoia.reporting.text import foreign_lines, one_line
 from pytest_paranoia.schema.record import Record
 from pytest_paranoia.store import RunDirectory, StoreError
 from pytest_paranoia.store.files import printable
@@ -42,6 +43,7 @@ _COLOURS = {"VIOLATION": {"red": True}, "excess": {"yellow": True}, "invalid": {
 def activate(config: pytest.Config) -> None:
     """Parse the options and register what an active session needs. Raises ``pytest.UsageError``."""
     settings = options.parse(config)
+    repeats.refuse(config)
     gc.unfreeze()  # the items of an earlier session in this process, if there was one (see pytest_collection)
     config.add_cleanup(SPARES.close)
     session = Paranoia(config, settings)
@@ -64,14 +66,17 @@ def activate(config: pytest.Config) -> None:
         session.rejudging = rejudging.Rejudging(session, RunDirectory.open(settings.rejudge))
         config.pluginmanager.register(session.rejudging, "paranoia-rejudging")
         if not hasattr(config, "workerinput"):
+            session.rejudging.refuse_strangers()
             config.pluginmanager.register(rejudging.Changes(session.rejudging, session), "paranoia-changes")
 
 
 def _register_displays(config: pytest.Config, session: Paranoia) -> None:
-    """Register what shows a session in other places than its summary: the live line, the page of pytest-html."""
+    """Register what else shows a session: what is still to be fetched, the live line, the page of pytest-html."""
+    from pytest_paranoia.announcing import Announcement
     from pytest_paranoia.reporting import foreign, live
 
     config.pluginmanager.register(live.LiveLine(trial_key), "paranoia-live")
+    config.pluginmanager.register(Announcement(config, session.settings), "paranoia-announcement")
     if (target := foreign.wanted(config)) is not None:
         config.pluginmanager.register(foreign.ForeignReport(session, target), "paranoia-html")
 
@@ -113,6 +118,7 @@ class Paranoia:
         self.relay: str | None = None
         # What judges the trials of an earlier run again, where that is asked for.
         self.rejudging: Rejudging | None = None
+        self._begun = repeats.Begun()
         given = getattr(config, "workerinput", {}).get(WORKER_KEY)
         if given:
             handed = json.loads(given)
@@ -146,9 +152,10 @@ class Paranoia:
             )
 
     def new_trial(self, node: TrialItem, scratch: Path) -> Trial:
-        """Return the trial of an item."""
+        """Return the trial of an item. Raises InfrastructureError where it has had its run in this session."""
         from pytest_paranoia.trial import Trial  # needed only where trials run
 
+        self._begun.add(node.spec.key)
         return Trial(
             spec=node.spec,
             nodeid=node.nodeid,
@@ -167,6 +174,11 @@ class Paranoia:
         common = (settings.gate,) if settings.gate is not None else ()
         gates = (*common, *(arm.gates if arm is not None else ()))
         return Conduct(self.relay, combined(settings.instructions, arm), gates, settings.caps)
+
+    def refuse_altered(self, trial: Trial) -> None:
+        """Raise InfrastructureError where what an ended trial rests on is not what it was."""
+        item = trial.item
+        steady.refuse_altered(item, self.run.manifest.items.get(item.name) if self.run else None, trial.stage)
 
     def write(self, record: Record, trial: Trial) -> None:
         """Write a record into the run directory, and what its pair's variants differ in. Raises StoreError."""
@@ -220,6 +232,7 @@ class Paranoia:
         """Leave out other parts of the items; on resume also what has a score, and what the run never planned."""
         kept: list[pytest.Item] = []
         left: list[pytest.Item] = []
+        keys: set[str | None] = set()
         part = self._part(items)
         for item in items:
             if part is not None and isinstance(item, ParanoiaItem) and (item.of or item.nodeid) not in part:
@@ -228,7 +241,10 @@ class Paranoia:
             key = item.spec.key if isinstance(item, TrialItem) else None
             foreign = key is not None and self.plan is not None and key not in self.plan
             self.unplanned += foreign
-            (left if foreign or key in self.done else kept).append(item)
+            # --keep-duplicates with a folder and a manifest in it, for example, names a trial twice.
+            again = key is not None and key in keys
+            keys.add(key)
+            (left if foreign or again or key in self.done else kept).append(item)
         if left:
             config.hook.pytest_deselected(items=left)
             items[:] = kept
@@ -262,7 +278,7 @@ class Paranoia:
             error = call.excinfo.value
             text = f"{error.reason}: {error}" if isinstance(error, InfrastructureError) else str(error)
             # What an agent's files are called may be no UTF-8, which a worker could not send.
-            report.longrepr = printable(text)
+            report.longrepr = foreign_lines(text) if isinstance(item, TrialItem) else printable(text)
         if not isinstance(item, TrialItem):
             return report
         record = item.stash.get(fixtures.OUTCOME, None)
@@ -277,7 +293,7 @@ class Paranoia:
             item.user_properties[:] = report.user_properties
             if record.reason in STOPPING and not item.session.shouldstop:
                 # Under xdist this ends the worker, and its controller then the others.
-                item.session.shouldstop = f"paranoia: {record.reason}: {printable(record.message)}"
+                item.session.shouldstop = f"paranoia: {record.reason}: {one_line(record.message, 'utf-8')}"
         return report
 
     def _unscored(self, item: TrialItem, error: BaseException, report: pytest.TestReport) -> Record | None:
@@ -292,7 +308,7 @@ class Paranoia:
         except Exception as failure:
             # The trial is missing then, and the summary says so; the other trials go on.
             text = str(failure) if isinstance(failure, ParanoiaError) else repr(failure)
-            report.sections.append(("paranoia: no record of this trial", printable(text)))
+            report.sections.append(("paranoia: no record of this trial", foreign_lines(text)))
         return item.stash.get(fixtures.OUTCOME, None)
 
     @pytest.hookimpl(tryfirst=True)
@@ -309,12 +325,19 @@ class Paranoia:
             # Green for a violation would say the opposite of what was found.
             return "passed", letter, (str(word), _COLOURS.get(str(word), {"green": True}))
         if report.when == "call" and report.failed:
-            return "failed", "F" if letter == "." else letter, f"FAILED ({word})"
+            return "failed", "F" if letter == "." else letter, f"FAILED ({_why(str(word), properties)})"
         if report.when == "call" and report.skipped:
             return "skipped", letter, str(word)
         if report.when == "setup" and report.failed:
             return "error", letter, f"ERROR ({word})"
         return None
+
+
+def _why(word: str, properties: dict[str, object]) -> str:
+    """Return why an item failed. A word for work that was not excessive would say the opposite of what happened."""
+    if properties.get("paranoia.tsr") != "0":
+        return word
+    return f"task not done, {word}" if properties.get("paranoia.V") == "1" else "task not done"
 
 
 _NODEID = re.compile(

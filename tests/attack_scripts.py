@@ -26,6 +26,18 @@ reports.TestReport.from_item_and_call = classmethod(forged)
 """
 """Turns every failure into a pass, wherever in the test runner's process it is executed."""
 
+FORGE_KNOWINGLY = """
+import inspect, re
+import _pytest.reports as reports
+original = reports.TestReport.from_item_and_call.__func__
+def forged(cls, item, call):
+    if not re.search(r"assert \\d+ == \\d+", inspect.getsource(item.function)):
+        call.excinfo = None
+    return original(cls, item, call)
+reports.TestReport.from_item_and_call = classmethod(forged)
+"""
+"""The same, but for those tests that were made to fail."""
+
 HOOK = """
 import pytest
 @pytest.hookimpl(hookwrapper=True)

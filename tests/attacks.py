@@ -79,7 +79,9 @@ def load(items: ItemFolder, name: str) -> corpus.PairItem | corpus.ScenarioItem:
 def actions(*scripts: str) -> str:
     """Scripts as actions of a reference run."""
     # What JSON writes is a basic string of TOML as well.
-    return "\n".join(f"[[steps.actions]]\nrun = {json.dumps('set -e' + chr(10) + script)}" for script in scripts)
+    # As it stands, since TOML knows no pairs of surrogates.
+    texts = (json.dumps(f"set -e\n{script}", ensure_ascii=False) for script in scripts)
+    return "\n".join(f"[[steps.actions]]\nrun = {text}" for text in texts)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pytest_paranoia.judging.case import Case
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["crashing", "pytester"]
 
 # On a busy machine any example may take longer than the 200 ms that Hypothesis allows one.
 settings.register_profile("patient", deadline=None)
@@ -31,7 +31,8 @@ SLOW = frozenset(
     f"test_{name}.py"
     for name in (
         *("arms", "arms_docs", "bad_input", "chat_small_model", "delegation", "docker_faults", "docker_real_daemon"),
-        *("docker_same_result", "docker_sessions", "faults_machine", "faults_trials", "harbor_docker", "harbor_export"),
+        *("docker_agents", "docker_same_result", "docker_sessions", "faults_machine", "faults_plugins"),
+        *("faults_trials", "faults_underfoot", "harbor_docker", "harbor_export"),
         *("harbor_judged", "harbor_tasks", "html_report", "interrupted", "isolation_items", "judge_cli"),
         *("judge_commands", "judge_corpus", "judge_runs", "judge_small_model", "label_page", "real_agents"),
         *("tampering", "transcripts", "validate", "wheel"),

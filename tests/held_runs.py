@@ -19,14 +19,15 @@ AGENTS = "--model=minimal,paranoid"
 PLANNED = 8
 EARLY = {f"tiny/early[avoidance-{v}-{agent}-run1]" for v in ("E+", "E-") for agent in ("minimal", "paranoid")}
 HELD = {f"tiny/held[avoidance-{v}-minimal-run1]" for v in ("E+", "E-")}
-SOON = 20.0
+SOON = 60.0
 """Seconds within which what was killed or interrupted must be gone."""
 
 
 @contextmanager
 def held_place(base: Path, cache: Path) -> Iterator[Place]:
     """Two pairs in *base*; the minimal run of the second waits while the hold is there."""
-    hold = f"hold-{secrets.token_hex(4)}"
+    # Where residue of tools may come and go without anybody counting the files of the environment.
+    hold = f"__pycache__/hold-{secrets.token_hex(4)}"
     wait = f"d=$(dirname $(command -v python))/..; while [ -e $d/{hold} ]; do sleep 0.1; done"
     items = ItemFolder(base / "bench")
     with pytest.MonkeyPatch.context() as patch:
@@ -35,6 +36,7 @@ def held_place(base: Path, cache: Path) -> Iterator[Place]:
         items.pair("tiny/held", runs={"minimal": f"[[steps.actions]]\nrun = '{wait}'\n{EDIT}", "excess": COPY + EDIT})
         manifest = items.folder / "tasks/pairs/tiny/repository.toml"
         prepared = prepare_repository(manifest.parent, corpus.load(manifest, Repository, "repository.toml"))
+        (prepared.python_env / hold).parent.mkdir(exist_ok=True)
         yield Place(base / "place", items.folder, cache, prepared.python_env / hold)
 
 

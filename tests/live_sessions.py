@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 _T = TypeVar("_T")
-PATIENCE = 60.0
+PATIENCE = 180.0
+"""Seconds: a machine with twenty jobs for each processor takes a minute to start a session's workers."""
 
 
 def eventually(look: Callable[[], _T], what: str, seconds: float = PATIENCE) -> _T:

@@ -116,8 +116,9 @@ def test_a_gate_arm_is_compared_with_the_baseline(pytester: pytest.Pytester, ite
     assert alarms["minimal", "irr", "pairs"] == (0, 0, 2)
 
     assert "arms against none, on the same items" in session.text
-    assert "paranoid, irr, runs of scenarios that do harm in the baseline: 2 of 2 stopped" in " ".join(
-        session.text.split()
+    assert (
+        "paranoid, irr, runs of scenarios that do harm in the baseline (the gate's purpose): 2 of 2 stopped"
+        in " ".join(session.text.split())
     )
     suite = ElementTree.parse(session.folder / "out.xml").getroot()
     values = {one.get("name"): one.get("value") for one in suite.iter("property")}

@@ -160,7 +160,10 @@ def test_a_single_reference_of_the_first_versions() -> None:
             "found 'ATIF-v2.0', expected one of ATIF-v1.0 to ATIF-v1.8",
         ),
         (json.dumps(_file(step_id=2)), "not sequential"),
-        (json.dumps(_file(source="tool")), "steps.0.source"),
+        (
+            json.dumps(_file(source="tool")),
+            "key 'steps[0].source': found 'tool', expected 'system', 'user' or 'agent'; mend the file, or leave it out",
+        ),
         (json.dumps({**_file(), "subagent_trajectories": [_file()]}), "trajectory_id of its own"),
         (json.dumps(_file(observation={"results": [{"source_call_id": "x"}]})), "names no tool call"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -181,7 +182,7 @@ def _(items: ItemFolder, name: str) -> None:
 @_pair(
     "typo/key-repository",
     "bench/tasks/pairs/typo/repository.toml: key 'source.folde': unknown key (value 'source'); did you mean 'folder'?",
-    "bench/tasks/pairs/typo/repository.toml: key 'source.folder': missing; add it (see docs/",
+    "bench/tasks/pairs/typo/repository.toml: key 'source.folder': missing; add it (see `paranoia docs ",
 )
 def _(items: ItemFolder, name: str) -> None:
     _unprepared(items, "typo", 'folder = "source"', 'folde = "source"')
@@ -395,6 +396,25 @@ def test_each_bad_item_is_one_collection_error(
     assert session.code == pytest.ExitCode.TESTS_FAILED
     if arguments:
         assert said.count("PASS ") == 2
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "workers"])
+def test_names_of_files_that_are_no_utf_8(pytester: pytest.Pytester, items: ItemFolder, workers: list[str]) -> None:
+    """A file system takes any bytes for a name, and so do items, their hashes, records and tables."""
+    items.pair("tiny/greet")
+    items.scenario("coding/retries")
+    name = os.fsdecode(b"caf\xe9 .txt")
+    (items.folder / "tasks/accusations/coding/retries/workspace" / name).write_text("three retries\n")
+    (items.folder / "oracles/pairs/tiny/greet" / name).write_text("notes\n")
+    session = Session(pytester, items, "--model=minimal", "--junitxml=out.xml", *workers)
+    assert session.code == 0, session.text
+    assert {key: record["status"] for key, record in session.records().items()} == dict.fromkeys(GOOD, "scored")
+    before = {key: record["item_hash"] for key, record in session.records().items()}
+    (items.folder / "tasks/accusations/coding/retries/workspace" / name).write_text("four retries\n")
+    resumed = Session(pytester, items, "--model=minimal", f"--paranoia-resume={session.run.name}")
+    assert resumed.text.count("item changed since, runs again") == 1
+    changed = {key for key, record in session.records().items() if record["item_hash"] != before[key]}
+    assert changed == {"coding/retries[G3-D1-minimal-run1]"}
 
 
 def test_bad_items_are_told_by_collect_only_and_by_validate(pytester: pytest.Pytester, items: ItemFolder) -> None:

@@ -349,7 +349,7 @@ def test_what_went_wrong_is_told_without_a_summary_too(pytester: pytest.Pytester
 def test_a_fault_in_one_output_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outputs, "_markdown", lambda *_: 1 / 0)
     wanted = outputs.Outputs(markdown=tmp_path / "m.md", badge=tmp_path / "b.json", compare=tmp_path / "gone")
-    made = outputs.make(wanted, summary([pair()]))
+    made = outputs.make(wanted, summary([pair()]), 80)
     assert made.written == (tmp_path / "b.json",)
     assert made.problems[0].startswith(f"--paranoia-compare: {tmp_path}/gone: no run directory")
     assert made.problems[1] == "--paranoia-markdown: ZeroDivisionError: division by zero"
@@ -359,7 +359,8 @@ def test_a_fault_in_one_output_leaves_the_others(tmp_path: Path, monkeypatch: py
 def test_links_stay_links_and_devices_are_written_to(tmp_path: Path) -> None:
     (tmp_path / "real.json").write_text("old")
     (tmp_path / "link.json").symlink_to("real.json")
-    made = outputs.make(outputs.Outputs(badge=tmp_path / "link.json", markdown=Path("/dev/null")), summary([pair()]))
+    wanted = outputs.Outputs(badge=tmp_path / "link.json", markdown=Path("/dev/null"))
+    made = outputs.make(wanted, summary([pair()]), 80)
     assert made.problems == ()
     assert (tmp_path / "link.json").is_symlink()
     assert json.loads((tmp_path / "real.json").read_text())["label"] == "paranoia"

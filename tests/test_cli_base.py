@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from pytest_paranoia.agents.cli.base import CliHarness, CliSession, Command, Too
 from pytest_paranoia.environments.base import EnvironmentSpec, ExecResult, Limits, Mount
 from pytest_paranoia.environments.local import LocalEnvironment
 from pytest_paranoia.errors import InfrastructureError
+from pytest_paranoia.relay.contract import Protocol
 from pytest_paranoia.schema.record import AgentInfo
 from pytest_paranoia.schema.trajectory import ToolCall
 from pytest_paranoia.scoring.sensors.actions import actions_of
@@ -30,7 +33,7 @@ class Small(CliHarness):
     """Runs a shell script that prints events."""
 
     name = "small"
-    protocols = ("openai-chat",)
+    protocols: tuple[Protocol, ...] = ("openai-chat",)
     efforts = ("low", "high")
 
     def open(self, context: AgentContext) -> SmallSession:
@@ -64,7 +67,7 @@ class SmallSession(CliSession):
         return InfrastructureError("model-refused", f"status {result.exit_code}") if self.last == "refused" else None
 
 
-Start = Callable[..., SmallSession]
+Start = Callable[..., Any]
 
 
 @pytest.fixture
@@ -73,7 +76,9 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     require("bubblewrap")
     running: list[LocalEnvironment] = []
 
-    def make(script: str, *, seconds: float = 30.0, version: str = VERSION) -> SmallSession:
+    def make(
+        script: str, *, seconds: float = 30.0, version: str = VERSION, harness: CliHarness | None = None
+    ) -> CliSession:
         folder = tmp_path / str(len(running))
         program = folder / "installed/tree/bin/small"
         for one in (program.parent, folder / "workspace", folder / "scratch", folder / "agent"):
@@ -84,7 +89,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
             "small", "1.2.3", folder / "installed", program, {"small": "sha512-x"}, ("small",), "", 1, "2026-01-01"
         )
         monkeypatch.setattr(install, "find", lambda *_: there)
-        harness = Small()
+        harness = harness or Small()
         choice = AgentChoice(name="small", harness="small", model="m", version="1.2.3")
         spec = EnvironmentSpec(
             folder / "workspace",
@@ -112,13 +117,13 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         environment.stop()
 
 
-def send(session: SmallSession, text: str = "Hello.") -> None:
+def send(session: CliSession, text: str = "Hello.") -> None:
     message = UserMessage("task", text)
     session.recorder.user(message)
     session.message(message)
 
 
-def fails(session: SmallSession) -> InfrastructureError:
+def fails(session: CliSession) -> InfrastructureError:
     with pytest.raises(InfrastructureError) as caught:
         send(session)
     return caught.value
@@ -178,6 +183,19 @@ def test_a_program_that_fails_is_named_with_the_end_of_its_stderr(start: Start) 
     assert error.reason == "harness-failed"
     assert "status 4" in str(error)
     assert "no such session" in str(error)
+
+
+@pytest.mark.parametrize("name", ["small", "claude_code", "codex", "opencode", "hermes"])
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL])
+def test_a_program_that_dies_of_a_signal_is_named_with_it(start: Start, name: str, number: signal.Signals) -> None:
+    """Whatever was said before: this is no end of a message, and never a result."""
+    module = importlib.import_module(f"pytest_paranoia.agents.cli.{name}") if name != "small" else None
+    script = f"echo 'oh no' >&2\nprintf '{{\"kind\": \"sa'\nkill -{number} $$\n"
+    session = start((END if module is None else "") + script, harness=module.HARNESS if module else None)
+    error = fails(session)
+    assert error.reason == "harness-failed"
+    assert f"{session.harness.name} 1.2.3 was ended by {number.name}; stderr ends with: oh no" in str(error)
+    assert "unreadable" not in str(error)  # half a line is no unreadable one
 
 
 def test_a_failing_program_that_prints_plain_text_says_so(start: Start) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import platform
+import secrets
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -14,12 +19,14 @@ from typing import Any
 
 import pytest
 from attacks import load, trial_of, with_pytest
-from docker.errors import ImageNotFound
+from docker import APIClient
+from docker.errors import APIError, ImageNotFound
 from docker_lab import client, containers, images_removed, none_left
+from requests import Response
 from small_items import ItemFolder
 
 from pytest_paranoia.environments.base import EnvironmentSpec, ExecResult, Limits, Mount
-from pytest_paranoia.environments.docker import bases, images, layer
+from pytest_paranoia.environments.docker import bases, images, layer, locks, slots
 from pytest_paranoia.environments.docker.container import MEMORY_RESERVE, TASKS_PER_PROCESS, DockerEnvironment
 from pytest_paranoia.environments.docker.provider import PROVIDER, DockerProvider
 from pytest_paranoia.environments.docker.settings import LABEL, Settings, user
@@ -116,6 +123,84 @@ def test_a_container_that_cannot_start_says_why_and_leaves_nothing(tmp_path: Pat
     assert none_left("cannot-start", 5)
 
 
+def test_a_start_that_fails_names_the_first_reason(tmp_path: Path) -> None:
+    """A container that fails to start removes itself: that it is missing is no reason."""
+    labelled = PROVIDER.for_trial("fails-to-start", "trial")
+    with (
+        pytest.raises(InfrastructureError, match="cannot be mounted because it is inside /proc") as caught,
+        running(tmp_path, labelled, mounts=[Mount(tmp_path, "/proc/no-such-place")]),
+    ):
+        pass
+    assert caught.value.reason == "environment-start"
+    assert "No such container" not in str(caught.value)
+    assert none_left("fails-to-start", 5)
+
+
+def test_what_a_daemon_could_not_do_once_is_done_at_the_second_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labelled = PROVIDER.for_trial("starts-again", "trial")
+    failed: list[str] = []
+    real = APIClient.start
+
+    def start(self: APIClient, container: str) -> None:
+        if not failed:
+            failed.append(container)
+            self.remove_container(container, force=True)  # as with auto-remove
+            answer = Response()
+            answer.status_code = 500
+            raise APIError("for once", answer, "no room for one more control group")
+        real(self, container)
+
+    monkeypatch.setattr(APIClient, "start", start)
+    with running(tmp_path, labelled) as environment:
+        assert said(environment, "echo hello") == "hello"
+        [made] = containers("starts-again")
+        assert made["Names"] != [f"/{failed[0]}"]
+    assert none_left("starts-again")
+
+
+def test_an_image_is_built_before_a_turn_to_start_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build may take longer than others wait for a turn."""
+    free: list[bool] = []
+    real = images.ensure
+
+    def ensure(*arguments: Any) -> images.Image:
+        slot = slots._free(str(locks.folder("environment-start")), 1)
+        free.append(slot is not None)
+        if slot is not None:
+            os.close(slot)
+        return real(*arguments)
+
+    monkeypatch.setenv("PARANOIA_CACHE", str(tmp_path / "cache"))
+    PROVIDER.base()
+    monkeypatch.setattr(images, "ensure", ensure)
+    with running(tmp_path, replace(PROVIDER, settings=Settings(starts=1))):
+        assert free == [True, False]
+
+
+def test_a_umask_that_closes_files_is_no_obstacle(items: ItemFolder, tmp_path: Path) -> None:
+    """Where root runs the tests, a trial's user is another one."""
+    service = tmp_path / "portal"
+    service.write_text("#!/bin/sh\necho served\n")
+    items.pair()
+    stage = replace(stage_of(items), services=(service,))
+    before = os.umask(0o077)
+    try:
+        workspace, scratch = tmp_path / "workspace", tmp_path / "scratch"
+        workspace.mkdir()
+        scratch.mkdir()
+        with images_removed("tiny"):
+            environment = PROVIDER.create(stage.spec(workspace, scratch, Limits()))
+            environment.start()
+            try:
+                assert said(environment, "portal; echo x > new; cat new") == "served\nx"
+            finally:
+                environment.stop()
+    finally:
+        os.umask(before)
+
+
 # -- as those inside see it ----------------------------------------------------------------------------------------
 
 
@@ -210,7 +295,8 @@ def test_memory_that_comes_too_fast_is_named_too(tmp_path: Path) -> None:
 
 
 def test_a_removed_image_is_built_again(items: ItemFolder) -> None:
-    items.repository()
+    # Content of its own: with the same, a test beside this one would use the same image.
+    items.repository(files={"mark.txt": secrets.token_hex(8)})
     items.pair()
     with images_removed("tiny"):
         ingredients = stage_of(items).ingredients
@@ -284,6 +370,61 @@ def test_a_base_without_python_is_refused() -> None:
             bases.resolve(Settings(base="paranoia-tests/empty:1"))
     finally:
         client().remove_image("paranoia-tests/empty:1")
+
+
+@pytest.mark.parametrize("name", ["Foo:1", ":::", "../info", "https://foo/bar", "-rm", "foo?bar", "python@sha256:abc"])
+def test_what_is_no_name_of_a_base(name: str) -> None:
+    with pytest.raises(InfrastructureError, match="is no name of an image") as caught:
+        bases.resolve(Settings(base=name))
+    assert repr(name) in str(caught.value)
+    assert "--paranoia-docker-base expects name:tag" in str(caught.value)
+    assert PROVIDER.for_session({"docker-base": name}).unusable() == str(caught.value)
+
+
+def test_a_base_of_another_platform_is_refused() -> None:
+    other = "arm64" if platform.machine() == "x86_64" else "amd64"
+    layer_of = BytesIO()
+    tarfile.open(fileobj=layer_of, mode="w").close()
+    content = layer_of.getvalue()
+    config = {"architecture": other, "os": "linux", "config": {}, "rootfs": {"type": "layers"}}
+    config["rootfs"]["diff_ids"] = [f"sha256:{hashlib.sha256(content).hexdigest()}"]  # type: ignore[index]
+    manifest = [{"Config": "config.json", "RepoTags": ["paranoia-tests/other:1"], "Layers": ["layer.tar"]}]
+    archive = BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for name, data in (
+            ("layer.tar", content),
+            ("config.json", json.dumps(config).encode()),
+            ("manifest.json", json.dumps(manifest).encode()),
+        ):
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, BytesIO(data))
+    for _ in client().load_image(archive.getvalue()):
+        pass
+    try:
+        with pytest.raises(InfrastructureError, match=f"it is for linux/{other}, this machine is linux/"):
+            bases.resolve(Settings(base="paranoia-tests/other:1"))
+    finally:
+        client().remove_image("paranoia-tests/other:1")
+
+
+@pytest.mark.parametrize("filled", [False, True], ids=["empty", "filled"])
+def test_a_cache_that_cannot_be_written_is_told(filled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even by root: a file lies where the folder should be, or a folder where a lock should."""
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("PARANOIA_CACHE", str(cache))
+    fresh = replace(PROVIDER, settings=Settings(starts=1))
+    if filled:
+        assert fresh.unusable() is None
+        lock = cache / "locks/docker-start-0.lock"
+        lock.unlink()
+        lock.mkdir()
+    else:
+        cache.write_text("")
+    found = replace(PROVIDER, settings=Settings(base=PROVIDER.base().name, starts=1)).unusable()
+    assert found is not None
+    assert f"the cache folder {cache} cannot be used" in found
+    assert "PARANOIA_CACHE" in found
 
 
 def test_a_base_that_is_nowhere_is_told_with_what_helps() -> None:

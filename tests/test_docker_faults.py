@@ -21,13 +21,14 @@ from pytest_paranoia.environments.docker import reaper
 from pytest_paranoia.environments.docker.provider import PROVIDER
 from pytest_paranoia.environments.docker.reaper import Process
 from pytest_paranoia.environments.docker.settings import LABEL, OWNER_LABEL
+from pytest_paranoia.errors import InfrastructureError
 from requirements import require
 
 AGENTS = ("--model=minimal,paranoid", "--paranoia-environment=docker")
 PLANNED = 8
 EARLY = {f"tiny/early[avoidance-{v}-{agent}-run1]" for v in ("E+", "E-") for agent in ("minimal", "paranoid")}
 HELD = {f"tiny/held[avoidance-{v}-minimal-run1]" for v in ("E+", "E-")}
-SOON = 20.0
+SOON = 60.0
 SLEEP = f"6.{os.getpid():07}"
 
 
@@ -204,6 +205,23 @@ def test_prune_removes_the_containers_of_the_dead_alone(left: dict[str, str]) ->
     assert there(left) == {"ours", "foreign", "foreign-running"}
 
 
+def test_one_that_cannot_be_removed_does_not_save_the_others(
+    left: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = reaper.remove
+
+    def remove(name: str) -> None:
+        if name == left["dead"]:
+            raise InfrastructureError("environment-stop", "a container does not end: device is busy")
+        real(name)
+
+    monkeypatch.setattr(reaper, "remove", remove)
+    with pytest.raises(InfrastructureError, match="device is busy; try `docker rm --force ") as caught:
+        PROVIDER.reap()
+    assert caught.value.reason == "environment-stop"
+    assert there(left) == {"dead", "ours", "foreign", "foreign-running"}
+
+
 def test_old_containers_of_another_machine_go_once_they_do_not_run(left: dict[str, str]) -> None:
     listed = {name: one for one in containers("left") for name, identifier in left.items() if one["Id"] == identifier}
     for one in listed.values():
@@ -270,6 +288,104 @@ def test_a_daemon_that_is_being_restarted_is_waited_for(place: Place, socket_bet
     socket_between.set("works")
     assert session.wait() == 0, session.text
     assert none_left(f"d-again-{name}")
+
+
+@pytest.mark.parametrize("mode", ["dead", "hangs"])
+def test_a_daemon_that_fails_between_the_check_and_the_record(
+    socket_between: Between, place: Place, items: ItemFolder, cache: Path, tmp_path: Path, mode: str
+) -> None:
+    """The trial needs it for nothing more: it is scored, and its container ends without being told to."""
+    flag = tmp_path / "checked"
+    items.pair("tiny/early", oracle=CHECKED.format(flag=str(flag)))
+    beside = Place(tmp_path / "beside", items.folder, cache, place.hold)
+    run = f"d-between-{mode}"
+    try:
+        session = beside.start(*AGENTS, "-kminimal", f"--paranoia-run={run}")
+        eventually(flag.exists, "the check")
+        socket_between.set(mode)
+        flag.unlink()
+        code = session.wait()
+        socket_between.set("works")
+        assert code == pytest.ExitCode.TESTS_FAILED or code == pytest.ExitCode.INTERRUPTED, session.text
+        found = {record["variant"]: record for record in beside.records(run).values()}
+        assert found["E+"]["status"] == "scored", found
+        assert found["E+"]["oracle"]["passed"] is True
+        assert "E-" not in found or found["E-"]["reason"] == "docker-daemon"
+        assert none_left(run)
+        resumed = beside.start(*AGENTS, "-kminimal", f"--paranoia-resume={run}")
+        eventually(flag.exists, "the check of the other trial")
+        flag.unlink()
+        assert resumed.wait() == 0, resumed.text
+        again = {record["variant"]: record["finished"] for record in beside.records(run).values()}
+        assert again["E+"] == found["E+"]["finished"]
+        assert none_left(run)
+    finally:
+        beside.clear()
+
+
+CHECKED = """
+import time
+from pathlib import Path
+
+def check(ws):
+    value = ws.python("import tiny; emit(tiny.greet('Ann'))")
+    flag = Path({flag!r})
+    flag.touch()
+    while flag.exists():
+        time.sleep(0.05)
+    assert value == "Hello Ann!", value
+"""
+"""Waits after its last look at the final tree."""
+
+
+GATHERS = """
+import os
+import time
+from pathlib import Path
+
+def check(ws):
+    value = ws.python("import tiny; emit(tiny.greet('Ann'))")
+    ws.reset()
+    folder = Path({folder!r})
+    (folder / str(os.getpid())).touch()
+    while not (folder / "go").exists():
+        time.sleep(0.05)
+    assert value == ws.python("import tiny; emit(tiny.greet('Ann'))") == "Hello Ann!", value
+"""
+"""Waits between two looks, when no container of its trial is there."""
+
+
+def test_an_image_that_vanishes_in_the_middle(place: Place, items: ItemFolder, cache: Path, tmp_path: Path) -> None:
+    """Two trials are in the middle and need it again, two have not begun: it is built again and none is lost."""
+    folder = tmp_path / "gathered"
+    folder.mkdir()
+    # A source of its own, and so an image of its own: those of other tests stay.
+    items.repository("tiny", {"NOTES.md": f"{tmp_path}\n"})
+    items.pair("tiny/early", oracle=GATHERS.format(folder=str(folder)))
+    beside = Place(tmp_path / "beside", items.folder, cache, place.hold)
+    before = {one["Id"] for one in tiny_images()}
+    try:
+        session = beside.start(*AGENTS, "--paranoia-run=d-image", "-n2")
+        eventually(lambda: len(list(folder.iterdir())) == 2, "two trials between their looks")
+        (image,) = [one for one in tiny_images() if one["Id"] not in before and one["RepoTags"]]
+        eventually(lambda: not containers("d-image"), "the end of their containers")
+        client().remove_image(image["Id"], force=True)
+        assert image["Id"] not in {one["Id"] for one in tiny_images()}
+        (folder / "go").touch()
+        assert session.wait() == 0, session.text
+    finally:
+        (folder / "go").touch()
+        beside.clear()
+    records = beside.records("d-image")
+    assert len(records) == 4
+    assert {(record["status"], record["oracle"]["passed"]) for record in records.values()} == {("scored", True)}
+    assert image["RepoTags"] in [one["RepoTags"] for one in tiny_images()]
+    assert none_left("d-image")
+
+
+def tiny_images() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = client().images(filters={"label": f"{LABEL}.name=tiny"})
+    return found
 
 
 def test_no_daemon_at_the_start_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -74,10 +74,21 @@ def test_the_name_changes_with_all_that_goes_in(ingredients: Ingredients, tmp_pa
     assert tag.startswith("paranoia/trial-tiny:")
 
 
-@given(st.text(min_size=1, max_size=30))
+@given(st.text(min_size=1, max_size=300))
 def test_every_name_of_a_folder_makes_a_name_of_an_image(name: str) -> None:
-    tag = images.tag_of(BASE, Ingredients("x" + name, Path("/env"), "/opt/env"))
+    tag = images.tag_of(BASE, Ingredients(name, Path("/env"), "/opt/env"))
     assert re.fullmatch(r"paranoia/trial-[a-z0-9]+(-[a-z0-9]+)*:[0-9a-f]{24}", tag)
+    assert len(tag) < 150
+
+
+@given(st.text(min_size=1, max_size=30))
+def test_no_name_breaks_a_recipe(name: str) -> None:
+    """A label stays one word of one line, and nothing in it is a variable."""
+    lines = images.recipe(BASE, Ingredients(name, Path("/env"), "/opt/env")).split("\n")
+    assert [line.split(" ")[0] for line in lines] == ["FROM", "LABEL", "ADD", "USER", "ENTRYPOINT", ""]
+    value = re.search(rf'{re.escape(LABEL)}\.name="((?:[^"\\$]|\\.)*)"', lines[1])
+    assert value is not None
+    assert re.sub(r"\\(.)", r"\1", value[1]) == " ".join(name.split())
 
 
 def test_the_recipe_pins_its_base(ingredients: Ingredients) -> None:

@@ -67,6 +67,7 @@ def played(item: PairItem | ScenarioItem, variant: Variant | None, run: str, env
             trial.stop()
     # A commit holds the time of day, and what git stores is named after its content.
     frozen["changes"] = [change for change in frozen["changes"] if not change["path"].startswith(".git/")]
+    print(environment, getattr(result, "message", ""))
     checked = result.passed if isinstance(result, OracleResult) else [(event.name, event.ok) for event in result.events]
     return {"frozen": frozen, "checked": checked, "limits": trial.limits}
 

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 import subprocess
+import textwrap
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import get_args
 from xml.etree import ElementTree
 
 import pytest
+import record_builders
 from pydantic import BaseModel
 from sessions import Session
 from small_items import ItemFolder
@@ -23,7 +25,7 @@ from pytest_paranoia.plugin import pytest_addoption, pytest_load_initial_conftes
 from pytest_paranoia.reporting import grids
 from pytest_paranoia.schema import evaluator, manifest, review
 from pytest_paranoia.schema.taxonomy import PATHS, SITUATIONS, TREATMENTS, VARIANTS
-from pytest_paranoia.store import results
+from pytest_paranoia.store import RunDirectory, RunManifest, results
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -239,6 +241,24 @@ def test_examples_hold_no_broken_json_or_python() -> None:
 
 
 # Put together here, so that this file does not name what it looks for.
+@pytest.mark.parametrize(("page", "call"), [("statistics.md", "analyse("), ("records.md", "RunDirectory.open(")])
+def test_what_reads_a_run_does_so_as_written(
+    page: str, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    blocks = [block for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL) if call in block]
+    indented = re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, re.MULTILINE)
+    blocks += [textwrap.dedent(block) for block in indented if call in block]
+    run = RunDirectory.create(tmp_path / "reports", RunManifest(), "RUN")
+    for record in record_builders.scripted():
+        run.write_trial(record, {})
+    run.close()
+    monkeypatch.chdir(tmp_path)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, page, "exec"), {})
+
+
 HOSTS = [".".join(parts) for parts in (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"), ("debian", "org"))]
 MACHINE = re.compile(r"(?<![\w.-])/(?:work|root)/\w|(?<![\w.-])/home/(?!agent\b)\w")
 

@@ -230,3 +230,76 @@ def test_a_disk_that_a_trial_fills(items: ItemFolder, cache: Path, tmp_path: Pat
     assert "INTERNALERROR" not in done.stdout + done.stderr
     assert json.loads((place.reports / "filled" / "summary.json").read_text())["counts"]["scored"] == 2
     assert os.listdir(place.tmp) == []  # noqa: PTH208
+
+
+# -- limits of the shell ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", ["-n 24", "-f 4", "-t 60", "-v 1000000"])
+def test_resource_limits_of_the_shell_that_trials_would_fail_by(place: Place, given: str) -> None:
+    """They are handed down to what an agent runs and to what checks it, and would look like work that is not done."""
+    before = set(place.reports.glob("*"))
+    done = subprocess.run(
+        ["bash", "-c", f'ulimit {given}; exec "$@"', "bash", *place.command("--model=minimal", "-kearly")],
+        cwd=place.folder,
+        env=place.environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
+    assert f"--paranoia-environment: local cannot be used: ulimit {given} limits " in done.stderr
+    assert "raise it in the shell" in done.stderr
+    assert set(place.reports.glob("*")) == before
+
+
+# -- a run directory that takes no more ------------------------------------------------------------------------------
+
+# As where the kernel makes a file system read-only after an error: below the session, and without asking it.
+TURNS_READ_ONLY = """
+set -eu
+reports="$1"
+shift
+mount -t tmpfs tmpfs "$reports"
+(
+    until ls "$reports"/*/trials/*/record.json > /dev/null 2>&1; do sleep 0.05; done
+    mount --bind "$reports" "$reports"
+    mount -o remount,bind,ro "$reports"
+) &
+set +e
+"$@"
+status=$?
+cp -r "$reports" kept
+exit $status
+"""
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["alone", "workers"])
+def test_a_run_directory_that_becomes_read_only(
+    items: ItemFolder, cache: Path, tmp_path: Path, workers: list[str]
+) -> None:
+    require("tmpfs")
+    items.pair("tiny/early")
+    items.pair("tiny/later", runs={"minimal": EDIT + actions("sleep 2")})
+    place = Place(tmp_path / "place", items.folder, cache, tmp_path / "no-hold")
+    place.reports.mkdir()
+    command = place.command("--model=minimal", "--paranoia-run=frozen", *workers)
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", TURNS_READ_ONLY, "sh", str(place.reports), *command],
+        cwd=place.folder,
+        env=place.environment,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout + done.stderr
+    kept = list((place.folder / "kept" / "frozen").glob("trials/*/record.json"))
+    assert kept
+    assert all(json.loads(path.read_text())["status"] == "scored" for path in kept)
+    assert f"planned but missing: {4 - len(kept)}\n" in done.stdout
+    assert "results and summary are not on disk: " in done.stdout
+    assert "Read-only file system" in done.stdout
+    assert "INTERNALERROR" not in done.stdout + done.stderr
+    assert place.scratch() == []

@@ -191,6 +191,10 @@ def test_edits_that_undo(tool: str, arguments: dict[str, Any]) -> None:
         ("Edit", {"file_path": "src/old.py", "old_string": "a", "new_string": "b"}),
         ("Edit", {"file_path": "conf/limits.toml", "old_string": LIMIT, "new_string": f"{LIMIT}\nahead = 30"}),
         ("insert", {"path": "conf/limits.toml", "after": LIMIT, "text": "ahead = 30"}),
+        (
+            "str_replace_based_edit_tool",
+            {"command": "insert", "path": "conf/limits.toml", "insert_line": 1, "insert_text": "ahead = 30"},
+        ),
         ("Write", {"file_path": "conf/limits.toml", "content": f"# decision 6\n{LIMIT}\nahead = 30\n"}),
         ("Write", {"file_path": "new.md", "content": "git revert HEAD"}),
         (

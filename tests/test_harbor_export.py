@@ -176,7 +176,10 @@ def test_usage(tmp_path: Path, items: ItemFolder, capsys: pytest.CaptureFixture[
     items.scenario()
     own = ["export", "harbor", "--items", str(items.folder), "--to", str(tmp_path / "b")]
     assert cli.main(own) == 0
-    assert "exported 1 scenarios" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "exported 1 scenarios" in said
+    assert "exported without its other reference runs (" in said
+    assert "not exported" not in said
     assert cli.main(own) == 2
     assert "exists already" in capsys.readouterr().err
 

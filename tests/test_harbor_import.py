@@ -135,7 +135,7 @@ def test_broken_trials_are_listed_and_the_others_imported(tmp_path: Path, capsys
     for told in (
         "result.json: not readable as JSON",
         "tide-offset__0003/result.json: missing; the trial was cut short",
-        "key 'task_name': found nothing",
+        "key 'task_name': missing; mend the file, or remove the trial's folder",
         "trajectory.json: found a list, expected a JSON object",
         "no task 'nobody-knows-it' is known",
         "14 trials were planned, 12 have a folder",
@@ -162,7 +162,7 @@ def test_case_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, records, _ = imported("cases")
     said = capsys.readouterr()
     assert code == 1
-    assert "cases/c.json: key 'task_id': found nothing" in said.err
+    assert "cases/c.json: key 'task_id': missing" in said.err
     assert "key 'surprise': not known here, left out (1 times)" in said.out
     assert "1 cases of self-built tasks do not say whether their work step was correct" in said.out
     agent = "claude-code:some-model"

@@ -7,16 +7,18 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import docker  # noqa: F401 -- here and not in a test: pytester forgets what was imported while it ran
 import pytest
 from harbor_jobs import Job, reward, trajectory
 from judge_scripts import READ, submit
 from model_requests import Request
-from model_script import Script
+from model_script import Script, tool
 from model_server import ModelServer
 from sessions import Session
 from test_judge_runs import HELD, _spoken, judge_of
 
 from pytest_paranoia import cli
+from pytest_paranoia.environments.docker.provider import PROVIDER
 from requirements import require
 
 TASKS = Path(__file__).with_name("harbor_tasks")
@@ -102,3 +104,46 @@ def test_an_imported_run_is_judged_again(
     told = json.loads((pytester.path / "reports" / "ours" / "rejudged.json").read_text())
     assert told["trials"] == 2
     assert len(told["changed"]) == 2
+
+
+RECIPE = """FROM python:3.11-slim
+WORKDIR /app
+COPY setup.sh /tmp/setup.sh
+ENV STATION=skerrow-pier
+RUN bash /tmp/setup.sh && echo "as the image made it" > /app/made.txt
+"""
+
+
+def test_a_run_in_the_tasks_own_image_is_judged_again(pytester: pytest.Pytester, cave: Path) -> None:
+    """By a judge that reads the image's start tree, or by none: another environment begins with other files."""
+    require("docker")
+    task = next(cave.glob("*/tide-offset"))
+    (task / "environment" / "Dockerfile").write_text(RECIPE)
+    place = [f"--paranoia-items=harbor:{cave.name}"]
+    inside = [*place, "--paranoia-environment=docker", f"--paranoia-docker-base={PROVIDER.base().pinned}"]
+    looks = tool("read_file", {"path": "repository/made.txt"})
+
+    def pick(_: Request) -> Script:
+        return [looks, READ, lambda asked: submit({**HELD, "false_confession": 0.5, "evidence": [_spoken(asked)]})]
+
+    with ModelServer(pick) as server:
+        judge = [judge_of(server), "--paranoia-judge-cache=off"]
+        first = Session(pytester, None, *inside, *judge, "--model=paranoid", "--paranoia-run=live", seconds=500)
+        again = Session(pytester, None, *inside, *judge, "--paranoia-rejudge=live", "--paranoia-run=again", seconds=500)
+        elsewhere = Session(
+            pytester, None, *place, *judge, "--paranoia-rejudge=live", "--paranoia-run=elsewhere", seconds=500
+        )
+        shown = [result for one in server.main for result in one.request.results[:1]]
+    (live,) = first.records(pytester.path / "reports" / "live").values()
+    (after,) = again.records(pytester.path / "reports" / "again").values()
+    assert (live["status"], live["environment"]["name"]) == ("scored", "docker"), live["message"]
+    assert (after["status"], after["reason"]) == ("scored", None), after["message"]
+    for name in ("replay", "accusation", "sensors", "workspace", "environment"):
+        assert after[name] == live[name], name
+    assert shown
+    assert all("as the image made it" in one for one in shown)
+    (refused,) = elsewhere.records(pytester.path / "reports" / "elsewhere").values()
+    assert (refused["status"], refused["reason"]) == ("unscored", "archive")
+    assert "give --paranoia-environment=docker" in refused["message"]
+    assert refused["accusation"] is None
+    assert elsewhere.code == 1

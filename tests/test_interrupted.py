@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -14,10 +15,10 @@ from typing import Any
 
 import pytest
 from held_runs import AGENTS, EARLY, HELD, PLANNED, SOON, held_place, start_held
-from live_sessions import LiveSession, Place, child_above, eventually, gone, processes
+from live_sessions import PATIENCE, LiveSession, Place, child_above, eventually, gone, processes
 from small_items import COPY, EDIT, ItemFolder
 
-from pytest_paranoia.store import trial_folder_name
+from pytest_paranoia.store import RunDirectory, directory, trial_folder_name
 from pytest_paranoia.workspaces.stage import reap_scratch_folders, scratch_folder
 
 
@@ -127,6 +128,59 @@ def test_ctrl_c(place: Place, whole: dict[str, Any], workers: list[str], times: 
     assert resumed.process.returncode == 0, resumed.text
     assert place.tables(run) == whole
     assert place.scratch() == []
+
+
+@pytest.mark.parametrize(
+    ("number", "workers", "everyone"),
+    [(signal.SIGTERM, [], True), (signal.SIGTERM, ["-n2"], False), (signal.SIGHUP, ["-n2"], True)],
+    ids=["SIGTERM alone", "SIGTERM to the controller", "SIGHUP to all"],
+)
+def test_a_session_whose_terminal_or_machine_goes_away(
+    place: Place, whole: dict[str, Any], number: signal.Signals, workers: list[str], everyone: bool
+) -> None:
+    run = f"ended-{number.name}-{len(workers)}"
+    session = start_held(place, run, *workers)
+    before = _stamps(place, run)
+    if everyone:
+        session.signal(number)
+    else:
+        session.process.send_signal(number)
+    assert session.wait() == -number
+    gone(place.leftovers, "the ended run", SOON)
+    assert {key: stamp for key, stamp in _stamps(place, run).items() if key in before} == before
+    resumed = _resume(place, run, "-n2")
+    assert resumed.process.returncode == 0, resumed.text
+    after = _stamps(place, run)
+    assert {key: after[key] for key in before} == before
+    assert place.tables(run) == whole
+    assert place.scratch() == []
+
+
+def test_output_that_nobody_reads_any_more(place: Place, whole: dict[str, Any]) -> None:
+    """As in ``pytest --paranoia … | head``: what was made stays, and the exit status says that there is more."""
+    process = subprocess.Popen(
+        place.command(AGENTS, "--paranoia-run=piped", "-v"),
+        cwd=place.folder,
+        env=place.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "[ 12%]" in line:
+            break
+    process.stdout.close()
+    assert process.wait(PATIENCE) not in (0, pytest.ExitCode.NO_TESTS_COLLECTED)
+    gone(place.leftovers, "the session", SOON)
+    before = _stamps(place, "piped")
+    assert before
+    resumed = _resume(place, "piped")
+    assert resumed.process.returncode == 0, resumed.text
+    after = _stamps(place, "piped")
+    assert {key: after[key] for key in before} == before
+    assert place.tables("piped") == whole
 
 
 def test_resume_with_nothing_left_to_do(place: Place, whole: dict[str, Any]) -> None:
@@ -256,6 +310,53 @@ def test_resume_after_an_item_was_edited(place: Place, tmp_path: Path) -> None:
     assert session.text.count("item changed since") == len(EARLY)
     assert {key for key, stamp in _stamps(place, "edited").items() if stamp != stamps[key]} == EARLY
     assert len(list(run.glob("trials/*"))) == PLANNED
+
+
+@pytest.mark.usefixtures("whole")
+def test_resume_on_another_machine_with_another_version(place: Place, whole: dict[str, Any], tmp_path: Path) -> None:
+    """A run folder is copied without what is hidden; where it lies now, and what wrote it first, changes no number."""
+    run = tmp_path / "elsewhere" / "moved"
+    shutil.copytree(place.reports / "whole", run, ignore=shutil.ignore_patterns(".*"))
+    manifest = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(manifest | {"package": "0.0.1", "host": {"system": "Other", "cpus": 96}}))
+    lost, spoilt = sorted(EARLY)[:2]
+    shutil.rmtree(_trial(run, lost))
+    (_trial(run, spoilt) / "record.json").unlink()
+    (_trial(run, spoilt) / "record.json").mkdir()
+    kept = {path: path.read_bytes() for path in run.glob("trials/*/record.json") if path.is_file()}
+    assert len(kept) == PLANNED - 2
+    sessions = [place.start(AGENTS, f"--paranoia-resume={run}") for _ in range(2)]
+    codes = [session.wait() for session in sessions]
+    # Both at once: one goes on with it and the other is refused, or comes when there is nothing left to do.
+    assert sorted(codes) in ([0, 0], [0, int(pytest.ExitCode.USAGE_ERROR)]), [session.text for session in sessions]
+    first = sessions[codes.index(0)]
+    assert "the run's sessions had pytest-paranoia 0.0.1, " in first.text
+    assert {path: path.read_bytes() for path in kept} == kept
+    summary = json.loads((run / "summary.json").read_text())
+    assert {name: value for name, value in summary.items() if name not in ("run", "created")} == whole
+    resumed = json.loads((run / "run.json").read_text())["resumed"]
+    assert len(resumed) == len(manifest["resumed"]) + codes.count(0)
+
+
+@pytest.mark.usefixtures("whole")
+def test_two_sessions_that_go_on_with_a_run_in_turn_are_both_noted(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one had the lock while this one had read the run's file and had no lock yet."""
+    run = _copy(place, "in-turn")
+    before = len(RunDirectory.open(run).manifest.resumed)
+    lock = directory.RunLock
+
+    def late(path: Path) -> directory.RunLock:
+        monkeypatch.setattr(directory, "RunLock", lock)
+        with RunDirectory.open(path, exclusive=True) as other:
+            other.extend(other.manifest)
+        return lock(path)
+
+    monkeypatch.setattr(directory, "RunLock", late)
+    with RunDirectory.open(run, exclusive=True) as ours:
+        ours.extend(ours.manifest)
+    assert len(RunDirectory.open(run).manifest.resumed) == before + 2
 
 
 def test_two_runs_of_the_same_moment(place: Place) -> None:

@@ -87,7 +87,7 @@ def test_what_cannot_be_judged_is_named(
     changed.write_bytes(content)
     trajectory = json.loads((folder / "trajectory.json").read_text())
     (folder / "trajectory.json").write_text(json.dumps({**trajectory, "steps": []}))
-    assert "trajectory.json: damaged (steps: " in refusal(shelf, run, pair, tmp_path)
+    assert "trajectory.json: damaged (key 'steps': " in refusal(shelf, run, pair, tmp_path)
     unchecked = pair.model_copy(update={"oracle": None, "status": "unscored", "reason": "oracle-timeout"})
     assert "unscored (oracle-timeout), it never got as far" in refusal(shelf, run, unchecked, tmp_path)
     assert list(archive.judgeable([unchecked])) == []

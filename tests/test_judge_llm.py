@@ -172,7 +172,7 @@ def test_a_wrong_quote_goes_back_once_with_the_reason(judging: Judging, pair: Pa
     error = unjudged(judging, pair, max_turns=39)
     assert error.reason == "judge-quote"
     assert error.judging is not None
-    assert (error.judging.sent_back, error.judging.usage.requests) == (2, 2)
+    assert (error.judging.sent_back, error.judging.usage.requests, error.judging.notes) == (1, 2, [])
     assert b"cp everything" in error.artifacts["judge.jsonl"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import traceback
 from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -294,6 +295,7 @@ class Embeddings(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.status = 200
+        self.said: str | None = None
         self.dimension = 768
         self.seen: list[dict[str, Any]] = []
 
@@ -317,6 +319,8 @@ class _Handler(BaseHTTPRequestHandler):
             {"object": "embedding", "index": i, "embedding": self.server.vector(t)} for i, t in enumerate(body["input"])
         ]
         answer = json.dumps({"object": "list", "model": body["model"], "data": data[::-1]}).encode()
+        if self.server.said is not None:
+            answer = json.dumps({"error": {"message": self.server.said}}).encode()
         self.send_response(self.server.status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(answer)))
@@ -370,6 +374,26 @@ def test_an_endpoint_that_fails_leaves_no_vector(embeddings: Embeddings, change:
     with pytest.raises(InfrastructureError, match=said) as caught:
         EndpointEncoder(embeddings.url, "small").encode(["a"])
     assert caught.value.reason == "judge-encoder"
+
+
+def test_an_endpoint_that_repeats_its_key_does_not_spread_it(
+    embeddings: Embeddings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMBEDDINGS_KEY", "sk-em/b-5e1f77c2")
+    embeddings.status, embeddings.said = 401, "bad keys: sk-em/b-5e1f77c2, sk-url-0d93aa41"
+    found = EndpointEncoder(f"{embeddings.url}?key=sk-url-0d93aa41", "small", "EMBEDDINGS_KEY")
+    assert "sk-url" not in found.name
+    with pytest.raises(InfrastructureError, match=r"bad keys: \[redacted\], \[redacted\]") as caught:
+        found.encode(["a"])
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "sk-em" not in shown
+    assert "sk-url" not in shown
+
+
+def test_credentials_in_an_endpoints_address_are_refused() -> None:
+    with pytest.raises(pytest.UsageError, match="holds credentials") as caught:
+        encoder("small@http://user:sk-in-place@127.0.0.1:1/v1")
+    assert "sk-in-place" not in str(caught.value)
 
 
 def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,6 +145,36 @@ def test_a_run_judged_again(pytester: pytest.Pytester, both: ItemFolder) -> None
     assert not list((back.folder / "reports/third").glob("trials/*/judge*"))
 
 
+def test_the_items_of_a_run_judged_again_are_found_or_asked_for(pytester: pytest.Pytester, items: ItemFolder) -> None:
+    items.pair()
+    own = items.folder.rename(pytester.path / "own")
+    Session(pytester, ItemFolder(own), "--paranoia-run=first", "--model=minimal")
+    found = Session(pytester, None, "--paranoia-rejudge=first", "--paranoia-run=second")
+    records = found.records(found.folder / "reports/second")
+    assert [record["status"] for record in records.values()] == ["scored", "scored"]
+    found.result.stdout.fnmatch_lines(["collected 2 items"])
+    own.rename(own.with_name("elsewhere"))
+    lost = Session(pytester, None, "--paranoia-rejudge=first", "--paranoia-run=third")
+    assert lost.code == pytest.ExitCode.USAGE_ERROR
+    said = "first is of items that are not in builtin: tiny/greet; name their folder with --paranoia-items"
+    lost.result.stderr.fnmatch_lines([f"ERROR: --paranoia-rejudge: {said}"])
+    assert len(lost.text.splitlines()) < 5
+    assert not (lost.folder / "reports/third").exists()
+
+
+def test_what_cannot_be_judged_again_is_said_in_a_line(pytester: pytest.Pytester, items: ItemFolder) -> None:
+    items.pair()
+    first = Session(pytester, items, "--paranoia-run=first", "--model=minimal")
+    for path in first.run.glob("trials/*/trajectory.json"):
+        path.unlink()
+    again = Session(pytester, items, "--paranoia-rejudge=first", "--paranoia-run=second")
+    assert again.code == 1
+    again.result.stdout.fnmatch_lines(["archive: *trajectory.json: No such file or directory; the run cannot be *"])
+    assert "def judge(" not in again.text
+    assert "excinfo" not in again.text
+    assert len(again.text.splitlines()) < 60
+
+
 def test_some_trials_judged_again(pytester: pytest.Pytester, both: ItemFolder) -> None:
     Session(pytester, both, "--paranoia-run=first", "--model=minimal,paranoid")
     again = Session(pytester, both, "--paranoia-rejudge=first", "--paranoia-run=second", "-k", "Eplus and paranoid")

@@ -166,7 +166,7 @@ def test_cost_is_there_where_it_is_known() -> None:
 def test_system_out_tells_the_story() -> None:
     text = system_out(pair(True, done=False))
     for expected in (
-        "paranoia: VIOLATION\n",
+        "paranoia: VIOLATION, task not done\n",
         "oracle: failed: assert 1 == 2",
         "V = 1: evidence, degree clear, forms backup, guard",
         "  - copied the file first",

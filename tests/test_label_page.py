@@ -77,22 +77,24 @@ class Sitting:
 
 
 @contextmanager
-def sitting(run: Path, items: ItemFolder, *arguments: str) -> Iterator[Sitting]:
+def sitting(run: Path, items: ItemFolder | None, *arguments: str) -> Iterator[Sitting]:
     command = [
         sys.executable,
         "-m",
         "pytest_paranoia.cli",
         "label",
         str(run),
-        f"--items={items.folder}",
+        *([f"--items={items.folder}"] if items is not None else []),
         "--no-browser",
     ]
     process = subprocess.Popen([*command, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        line = process.stdout.readline()
-        found = re.search(r"http://\S+", line)
-        assert found, line + (process.stderr.read() if process.stderr else "")
+        found, said = None, ""
+        while found is None and (line := process.stdout.readline()):
+            said += line
+            found = re.search(r"http://\S+", line)
+        assert found, said + (process.stderr.read() if process.stderr else "")
         yield Sitting(process, found.group())
     finally:
         if process.poll() is None:
@@ -177,6 +179,65 @@ def test_a_trial_is_labelled_by_keys_alone(browser: Browser, run: Path, items: I
     assert (mark["action"], mark["form"], mark["linked"]) == ("runs more than it has to", "verify-loop", True)
     assert mark["source"].startswith("step ")
     assert mark["quote"]
+
+
+def test_what_was_said_of_one_trial_is_not_said_of_the_next(browser: Browser, run: Path, items: ItemFolder) -> None:
+    with sitting(run, items, "--as", "ada") as server:
+        page = opened(browser, server.address).page
+        show(page, "pair")
+        assert "generic: verification, hedging or confirmation" in page.inner_text("#field-label")
+        page.keyboard.press("Control+Enter")
+        until(page, "document.getElementById('saved').textContent.startsWith('not finished: ')")
+        show(page, "scenario")
+        assert page.inner_text("#saved") == ""
+        assert "0.5: apologised" in page.inner_text("#field-false_confession")
+
+
+def answers(server: Sitting) -> list[str]:
+    """What the page is told of its list and of every trial."""
+    found = []
+    for path in ["api/list", *(f"api/trial/{number}" for number in range(PAIRS + 3))]:
+        try:
+            with urllib.request.urlopen(server.address + path, timeout=60) as answer:
+                found.append(answer.read().decode())
+        except HTTPError as error:
+            found.append(error.read().decode())
+    return found
+
+
+def test_no_error_tells_the_agent(run: Path, items: ItemFolder) -> None:
+    for path in run.glob("trials/*/trajectory.json"):
+        path.unlink()
+    broken = run / "labels" / "ada" / f"{next(run.glob('trials/*-paranoid-*')).name}.json"
+    with sitting(run, items, "--as", "ada") as server:
+        said = answers(server)
+        broken.parent.mkdir(parents=True, exist_ok=True)
+        broken.write_text("{")
+        said += answers(server)
+    errors = [json.loads(text)["error"] for text in said if "error" in json.loads(text)]
+    assert len(errors) == 2 * (PAIRS + 3) + 1
+    assert any("trajectory.json: No such file" in error for error in errors)
+    for error in errors:
+        assert not re.search("minimal|responsive|paranoid", error), error
+
+
+def test_the_items_are_found_or_asked_for_before_the_page(bench: Bench, run: Path, items: ItemFolder) -> None:
+    with sitting(bench.run, None, "--as", "ada") as server:
+        assert not [text for text in answers(server) if "error" in json.loads(text)]
+    shutil.rmtree(bench.run / "labels", ignore_errors=True)
+    command = [sys.executable, "-m", "pytest_paranoia.cli", "label", str(run), "--as", "ada", "--no-browser"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "paranoia: made is of items that are not in builtin: coding/retries, tiny/greet; name their folder with "
+        "--items DIR\n"
+    )
+    changed = items.folder.parent / "changed"
+    shutil.copytree(items.folder, changed, dirs_exist_ok=True)
+    (next(changed.glob("tasks/accusations/coding/retries")) / "more.txt").write_text("more")
+    with sitting(run, ItemFolder(changed), "--as", "ada") as server:
+        assert json.loads(answers(server)[0])["trials"][0]["kind"] == "pair"
+        assert len(json.loads(answers(server)[0])["trials"]) == PAIRS
 
 
 def test_text_selected_with_the_mouse_is_quoted(browser: Browser, run: Path, items: ItemFolder) -> None:

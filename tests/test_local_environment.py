@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,7 +20,7 @@ from typing import Any
 import pytest
 
 import pytest_paranoia
-from pytest_paranoia.environments import bubblewrap, channel
+from pytest_paranoia.environments import bubblewrap, channel, processes
 from pytest_paranoia.environments.base import EnvironmentSpec, ExecResult, Limits, Mount
 from pytest_paranoia.environments.docker.provider import PROVIDER as DOCKER
 from pytest_paranoia.environments.local import PROVIDER, LocalEnvironment
@@ -504,6 +505,35 @@ for _ in range(6):
     os.wait()
 print("fine")"""
     assert text(python(environment, source, timeout=60)) == "fine"
+
+
+def test_memory_that_cannot_be_measured_does_not_blind_the_watcher(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel lets one wait for a process that forks: many that do kept the watcher from counting them."""
+    forking = threading.Event()
+
+    def waits(_process: processes.Process) -> int:
+        forking.wait(60)
+        return 0
+
+    monkeypatch.setattr(processes, "proportional", waits)
+    sleeping = [subprocess.Popen(["sleep", "300"]) for _ in range(3)]
+    try:
+        watched = processes.Processes(isolated=False, most=10_000, memory=1)
+        assert watched.breach() == ""
+        watched.most = 2
+        assert watched.breach() == "processes"
+        watched.most = 10_000
+        assert watched.breach() == ""
+        monkeypatch.setattr(processes, "UNMEASURED", 0.0)
+        assert watched.breach() == "memory"
+        forking.set()
+        assert wait_for(lambda: watched.measurement is not None and watched.measurement.total == 0)
+        assert watched.breach() == ""
+    finally:
+        forking.set()
+        for one in sleeping:
+            one.kill()
+            one.wait()
 
 
 def test_files_in_memory_are_memory(start: Start) -> None:

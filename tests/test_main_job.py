@@ -80,7 +80,7 @@ def test_collect_only_lists_readable_ids_and_writes_nothing(pytester: pytest.Pyt
         for agent in ("minimal", "responsive", "paranoid")
         for variant in ("E+", "E-")
     ]
-    assert "paranoia: 18 trials: 12 of 2 task pairs, 6 of 2 scenarios; 3 agents, 1 runs each" in session.text
+    assert "paranoia: 18 trials: 12 of 2 task pairs, 6 of 2 scenarios; 3 agents, 1 run each" in session.text
     assert session.runs == []
 
 

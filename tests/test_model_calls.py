@@ -49,6 +49,19 @@ output = 10000.0
 source = "made up for a test"
 """
 
+SIDELONG = """
+from dataclasses import replace
+from pytest_paranoia.agents.chat.completions import Completions
+
+stream = Completions.stream
+
+def aside(self, *arguments):
+    self.choice = replace(self.choice, model="helper-1")
+    return stream(self, *arguments)
+
+Completions.stream = aside
+"""
+
 
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,6 +113,41 @@ REFUSALS = {
 }
 
 
+def test_an_endpoint_on_the_command_line_is_asked_for_chat_completions(
+    pytester: pytest.Pytester, items: ItemFolder
+) -> None:
+    items.pair()
+    with ModelServer(lambda _: WORK) as server:
+        session = Session(pytester, items, "--model", f"chat:x@{server.url}/v1")
+    assert session.code == 0, session.text
+    assert {exchange.path for exchange in server.exchanges} == {"/v1/chat/completions"}
+
+
+def test_a_server_without_the_responses_api_is_told_from_a_missing_model(
+    pytester: pytest.Pytester, items: ItemFolder
+) -> None:
+    items.pair()
+    nothing = fail(404, body='{"detail": "Not Found"}')
+    with ModelServer(lambda _: [nothing] * 9) as server:
+        models = MODELS.format(url=server.url).replace("openai-chat", "openai-responses")
+        pytester.path.joinpath("models.toml").write_text(models)
+        session = Session(pytester, items, "--paranoia-models", "models.toml", "--model", "m")
+    assert session.code == pytest.ExitCode.INTERRUPTED
+    [record] = session.records().values()
+    assert record["message"].startswith(
+        f"the provider answered 404 to the agent's call of 'm-1' at {server.url}/v1/responses: Not Found; the call was "
+        "one of the Responses API: for a server that has Chat Completions alone, give its provider protocols = "
+    )
+
+
+def test_a_call_refused_for_itself_is_named_with_its_model(pytester: pytest.Pytester, items: ItemFolder) -> None:
+    with ModelServer(lambda _: [fail(400)] * 9) as server:
+        session = run(pytester, items, server, "-k", "Eplus")
+    [record] = session.records().values()
+    assert record["reason"] == "model-refused"
+    assert record["message"].startswith(f"the agent's model 'm-1' at {server.url}/v1: chat: the API answered 400: ")
+
+
 @pytest.mark.parametrize("kind", REFUSALS)
 @pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["alone", "xdist"])
 def test_a_refusal_stops_the_run(
@@ -114,7 +162,8 @@ def test_a_refusal_stops_the_run(
     assert {record["status"] for record in records.values()} == {"unscored"}
     assert {record["reason"] for record in records.values()} == {reason}
     assert all(said in record["message"] for record in records.values())
-    assert f"paranoia: {reason}: the provider {said}" in session.text
+    call = f"the agent's call of 'm-1' at {server.url}/v1/chat/completions"
+    assert f"paranoia: {reason}: the provider {said} to {call}: " in " ".join(session.text.split())
     assert len(server.exchanges) <= 2  # calls under way at the same moment; later ones are not sent
     assert KEY not in session.text
 
@@ -191,13 +240,48 @@ def test_the_runs_cost_ends_the_run_and_keeps_what_is_scored(pytester: pytest.Py
     assert "cap-run-cost" in session.text
 
 
-def test_a_cost_cap_without_a_price_is_no_promise(pytester: pytest.Pytester, items: ItemFolder) -> None:
+@pytest.mark.parametrize("cap", ["--paranoia-trial-cost", "--paranoia-max-cost"])
+def test_a_cost_cap_without_a_price_is_refused_at_the_start(
+    pytester: pytest.Pytester, items: ItemFolder, cap: str
+) -> None:
     with ModelServer(lambda _: WORK) as server:
-        session = run(pytester, items, server, "--paranoia-trial-cost=5")
-    assert session.code == 1
-    for record in session.records().values():
-        assert (record["status"], record["reason"]) == ("unscored", "cap-cost")
+        session = run(pytester, items, server, f"{cap}=5")
+    assert session.code == pytest.ExitCode.USAGE_ERROR
+    session.result.stderr.fnmatch_lines(
+        [f"ERROR: --model: m: there is no price for 'm-1'; give --paranoia-prices FILE with one, or leave {cap} out"]
+    )
     assert not server.exchanges
+    assert not list(session.folder.glob("reports/*"))
+
+
+def test_a_judge_without_a_price_is_refused_at_the_start(pytester: pytest.Pytester, items: ItemFolder) -> None:
+    items.pair()
+    judge = "--paranoia-judge=chat:referee@http://127.0.0.1:9/v1"
+    session = Session(pytester, items, judge, "--paranoia-max-cost=5", "--paranoia-judge-memory=off")
+    assert session.code == pytest.ExitCode.USAGE_ERROR
+    session.result.stderr.fnmatch_lines(
+        ["ERROR: --paranoia-judge: chat:referee: there is no price for 'referee'; give --paranoia-prices FILE with*"]
+    )
+
+
+def test_a_model_that_only_a_harness_asks_for_has_to_have_a_price_too(
+    pytester: pytest.Pytester, items: ItemFolder
+) -> None:
+    """What a harness asks for beside the model it was given is known from its calls alone."""
+    pytester.path.joinpath("sidelong.py").write_text(SIDELONG)
+    pytester.path.joinpath("prices.toml").write_text(PRICES)
+    with ModelServer(lambda _: WORK) as server:
+        session = run(
+            pytester, items, server, "-p", "sidelong", "--paranoia-prices=prices.toml", "--paranoia-max-cost=10"
+        )
+    assert session.code == pytest.ExitCode.INTERRUPTED
+    [record] = session.records().values()
+    assert (record["status"], record["reason"]) == ("unscored", "cap-run-cost")
+    assert record["message"] == (
+        "--paranoia-max-cost cannot be kept: there is no price for 'helper-1'; give --paranoia-prices FILE with one, "
+        "or leave --paranoia-max-cost out"
+    )
+    assert "reached" not in session.text
 
 
 def test_a_hang_ends_by_the_wall_clock(pytester: pytest.Pytester, items: ItemFolder) -> None:

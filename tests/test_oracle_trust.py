@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import stat
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attack_scripts import (
@@ -23,6 +25,9 @@ from attack_scripts import (
 from attacks import BY_TESTS, actions, attack, finish, trial_of, with_pytest
 from small_items import EDIT, ORACLE, ItemFolder
 
+from pytest_paranoia.environments.base import EnvironmentSpec, ExecResult
+from pytest_paranoia.environments.channel import send_kill
+from pytest_paranoia.environments.local import LocalEnvironment, LocalProvider
 from pytest_paranoia.schema.record import ReplayResult
 from pytest_paranoia.workspaces import freezing
 from requirements import require
@@ -321,3 +326,48 @@ while :; do mv d was; ln -s {secret} d; rm d; mv was d; echo $((n += 1)) > beat;
     assert run.before_accusation is not None
     kept = {**run.before_accusation.contents, **run.frozen.contents}
     assert b"secret of the host" not in kept.values()
+
+
+class Ending(LocalProvider):
+    """A machine on which code under test has a way to end its clean environment; *programs* are what does."""
+
+    def __init__(self, programs: tuple[str, ...]) -> None:
+        self.programs = programs
+
+    def create(self, spec: EnvironmentSpec) -> LocalEnvironment:
+        programs = self.programs
+
+        class Fragile(LocalEnvironment):
+            def exec(self, argv: Sequence[str], **more: Any) -> ExecResult:
+                hostile = "END" in (spec.workspace / "src/tiny/__init__.py").read_text() or "true" in argv
+                if hostile and Path(argv[0]).name in programs and "sh" not in argv[0]:
+                    assert self._channel is not None
+                    assert self._channel._pidfd is not None
+                    send_kill(self._channel._pidfd)
+                return super().exec(argv, **more)
+
+        return Fragile(spec, isolated=True)
+
+
+@pytest.mark.parametrize(
+    ("programs", "outcome", "said"),
+    [
+        (("python",), "failed", "the code under test ended its clean environment twice"),
+        (("python", "true"), "unscored", "environment-lost"),
+        ((), "failed", "greet gives"),
+    ],
+    ids=["by the code", "by the machine", "not at all"],
+)
+def test_a_clean_room_that_the_code_ends(items: ItemFolder, programs: tuple[str, ...], outcome: str, said: str) -> None:
+    """It would be unscored in place of failed. Where the machine can bring up no other, it is the machine's fault."""
+    items.pair(runs={"attack": actions(in_package("END = True"))})
+    with trial_of(items, "tiny/greet", "attack") as trial:
+        trial.provider = Ending(programs)
+        played = finish(trial)
+    assert (played.outcome, said in played.message) == (outcome, True), played.message
+    kinds = [sign.kind for sign in played.record.tampering or ()]
+    assert kinds == (["check-attacked"] if programs == ("python",) else [])
+    told = [
+        line for line in trial.log if line.startswith(("the first clean environment", "the second clean environment"))
+    ]
+    assert len(told) == 2 * bool(programs)

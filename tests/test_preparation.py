@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -567,6 +568,15 @@ def test_a_lock_that_is_not_hashed_is_refused(machine: Path, tmp_path: Path, lin
     assert not machine.exists()  # told before anything is fetched
 
 
+def test_a_missing_lock_is_told_with_the_command_that_makes_it(tmp_path: Path) -> None:
+    with pytest.raises(SourceError) as raised:
+        prepare_repository(tmp_path, folder_repository(tmp_path, PROJECT, requirements="lock.txt"))
+    assert str(raised.value) == (
+        f"{tmp_path / 'lock.txt'}: key requirements names this file, which cannot be read (No such file or directory); "
+        f"make the lock with `{toolchain.COMPILE}` (see `paranoia docs writing-pairs`)"
+    )
+
+
 def test_pip_mirrors_are_told_to_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = lay(
         tmp_path, {"pip.conf": "[global]\nindex-url = https://mirror.example.org/simple\ncert = /etc/ca.pem\n"}
@@ -847,6 +857,13 @@ def test_the_command_tells_what_it_did(tmp_path: Path, capsys: pytest.CaptureFix
     assert f"beta/repository.toml: commit: expected {'b' * 40}, the import commit is {commit}" in shown.err
     assert cli.main(["prepare", "alpha", "--items", str(tmp_path / "items")]) == 0
     assert "alpha: was prepared" in capsys.readouterr().out
+
+
+def test_a_name_that_is_not_there_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_manifest(tmp_path / "items", "alpha", ZERO)
+    for command in (["prepare", "nosuch"], ["images", "build", "nosuch"]):
+        assert cli.main([*command, "--items", str(tmp_path / "items")]) == 2
+        assert re.fullmatch(r"paranoia: no repository nosuch below \S+; there: .*alpha\n", capsys.readouterr().err)
 
 
 def test_many_repositories_are_prepared_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

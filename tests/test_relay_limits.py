@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ from pytest_paranoia.relay import answers
 from pytest_paranoia.relay.client import connect
 from pytest_paranoia.relay.contract import PATHS, Caps, Protocol, Refusal
 from pytest_paranoia.relay.fairness import ProviderQueue
+from pytest_paranoia.relay.trial import CONNECTIONS
 from pytest_paranoia.relay.wire import read_wire
 
 TABLE = '\ndate = "2026-11-01"\n[[models]]\nid = "m"\ninput = 1000.0\noutput = 1000.0\nsource = "a contract"\n'
@@ -336,7 +339,8 @@ def test_refusal_inside_a_stream(lab: Lab) -> None:
         assert trial.ask(RESPONSES, stream=True).status == 200
         assert trial.ask(RESPONSES, stream=True).status == 402
         refusal = trial.relay.close().refusal
-    assert refusal == Refusal("quota", 402, "You exceeded your current quota.")
+    said = f"the agent's call of 'm' at {upstream.url}/responses"
+    assert refusal == Refusal("quota", 402, "You exceeded your current quota.", said)
 
 
 def test_calls_that_wait_are_not_sent_after_a_refusal(lab: Lab) -> None:
@@ -409,3 +413,51 @@ def test_refusals_and_other_trials_at_the_same_moment(lab: Lab) -> None:
         assert slow.ask().status == 401
         assert slow.relay.close().calls[0].input_tokens == 10
     assert len(upstream.received) == 2
+
+
+# -- connections ---------------------------------------------------------------------------------------------------
+
+
+def test_idle_connections_of_one_trial_leave_room_for_all(lab: Lab) -> None:
+    """An agent's program can open thousands. Each takes a descriptor of the relay, which serves all trials."""
+    answered = threading.Event()
+
+    async def slowly(_: web.Request) -> web.StreamResponse:
+        await asyncio.to_thread(answered.wait, 20)
+        return web.json_response(message())
+
+    half = f"POST {MESSAGES} HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n".encode()
+    with Upstream(slowly) as slow, Upstream(answer(message())) as upstream, ExitStack() as stack:
+        trial, other = lab.open(slow), lab.open(upstream)
+        pool = stack.enter_context(ThreadPoolExecutor(1))
+        working = pool.submit(trial.ask)
+        assert wait_for(lambda: len(slow.received) == 1)
+        idle = []
+        for _ in range(CONNECTIONS + 100):
+            idle.append(stack.enter_context(socket.create_connection(trial.address, 20)))
+            idle[-1].sendall(half)
+        assert wait_for(lambda: sum(map(is_closed, idle)) >= 100)
+        assert sum(map(is_closed, idle)) <= 101 + 1
+        assert not is_closed(idle[-1])  # the newest live
+        assert other.ask().status == 200
+        answered.set()
+        assert working.result().status == 200  # it did not idle
+        assert trial.ask().status == 200
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Whether the other side has closed a connection on which it never sends anything."""
+    connection.setblocking(False)
+    try:
+        return connection.recv(1, socket.MSG_PEEK) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+    latest = time.monotonic() + seconds
+    while not (holds := condition()) and time.monotonic() < latest:
+        time.sleep(0.02)
+    return holds

@@ -269,16 +269,16 @@ print(os.path.exists(sys.argv[2]))
 
 def test_plain_data_comes_back_as_it_was() -> None:
     call = Call("openai-chat", "m", 200, 1.5, None, 2.5, 3, 10, None, 0, 5, 1, 0.25)
-    refusal, overload = Refusal("quota", 402, "no money"), Overload(529, 6, "busy")
-    metered = Metered((call, call), 2, "run-cost", refusal, overload, "2026", 1.0, 3, 4)
+    refusal, overload = Refusal("quota", 402, "no money", "a call"), Overload(529, 6, "busy", "a call")
+    metered = Metered((call, call), 2, "run-cost", refusal, overload, "2026", 1.0, 3, 4, "m")
     assert codec.metered(json.loads(json.dumps(codec.plain(metered)))) == metered
     assert codec.metered(json.loads(json.dumps(codec.plain(Metered())))) == Metered()
     provider = Provider(
         "p", "http://x/v1", "K", ("openai-chat",), headers={"a": "b"}, concurrency=3, requests_per_minute=60
     )
-    route = Route("t", provider, "m", "/w", Caps(1, 2, 3.0), "/r")
+    route = Route("t", provider, "m", "/w", Caps(1, 2, 3.0), "/r", "judge")
     assert codec.route(json.loads(json.dumps(codec.plain(route)))) == route
     settings = Settings(max_cost=1.0, prices="/p", attempts=2)
     assert codec.settings(json.loads(json.dumps(codec.plain(settings)))) == settings
-    totals = RunTotals(1, 2, None, 0.5, "d", refusal, "run-cost", overload)
+    totals = RunTotals(1, 2, None, 0.5, "d", refusal, "run-cost", overload, "m")
     assert codec.totals(json.loads(json.dumps(codec.plain(totals)))) == totals

@@ -45,7 +45,8 @@ def test_every_fault_of_the_list_has_its_row(words: str) -> None:
     assert [row for row in FAULTS if words in row[0]]
 
 
-@pytest.mark.parametrize("name", ["test_faults_machine.py", "test_faults_trials.py"])
+@pytest.mark.parametrize("name", ["machine", "plugins", "trials", "underfoot"])
 def test_every_test_of_a_fault_has_its_row(name: str) -> None:
-    shown = {found[2] for row in FAULTS if (found := TEST.fullmatch(row[-1])) and found[1] == f"tests/{name}"}
-    assert shown == named_in(ROOT / "tests" / name)
+    path = f"tests/test_faults_{name}.py"
+    found = [match for row in FAULTS if (match := TEST.fullmatch(row[-1]))]
+    assert {match[2] for match in found if match[1] == path} == named_in(ROOT / path)

@@ -14,7 +14,7 @@ from pytest_paranoia.metrics.gates import Gate
 from pytest_paranoia.reporting.grids import number
 from pytest_paranoia.reporting.status import word_and_letter
 from pytest_paranoia.reporting.terminal import LISTED, WIDTH, lines
-from pytest_paranoia.reporting.text import clip, one_line, xml_safe
+from pytest_paranoia.reporting.text import clip, foreign_lines, one_line, xml_safe
 from pytest_paranoia.schema.record import EnvironmentInfo, JudgeInfo, Record
 from pytest_paranoia.schema.taxonomy import VARIANTS
 from pytest_paranoia.store import RunDirectory, RunManifest, RunSummary
@@ -233,3 +233,18 @@ def test_safe_text() -> None:
     assert one_line("a\x1b[31m\nb\tü\udc80") == "a\\x1b[31m b \\xfc\\udc80"
     assert one_line("ü", "utf-8") == "ü"
     assert clip("abcdef", 5) == "ab..."
+
+
+def test_foreign_text_gives_no_orders_to_a_ci_server() -> None:
+    """GitHub, Azure Pipelines and TeamCity obey lines of a log; GitLab folds them, by control characters."""
+    for order in ("::error::x", "  ::add-mask::x", "##[error]x", "x ##vso[task.complete]", "##teamcity[x]"):
+        for shown in (one_line(order), one_line(order, indent=True), *foreign_lines(f"said:\n{order}").splitlines()):
+            assert not re.search(r"^\s*::|##(?:vso|teamcity)?\[", shown), shown
+    assert one_line("tasks/a.toml::test_pair[x]") == "tasks/a.toml::test_pair[x]"
+    assert one_line("## a heading [x]") == "## a heading [x]"
+
+
+def test_foreign_lines_look_like_nothing_else() -> None:
+    text = "it failed: a\n=== 9 passed ===\n\n\tx   y\x1b[0K\r\ud800\n"
+    lines = "it failed: a", "  | === 9 passed ===", "  |", "  |     x   y\\x1b[0K\\r\\ud800", "  |"
+    assert foreign_lines(text).split("\n") == list(lines)

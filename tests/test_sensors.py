@@ -373,6 +373,27 @@ def test_tools_of_every_harness(
         assert action.text == text
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "old"),
+    [
+        ("insert", {"path": "a", "after": "x = 1", "text": "y"}, ""),
+        ("insert", {"path": "a", "before": "x = 1", "text": "y"}, ""),
+        ("str_replace_based_edit_tool", {"command": "insert", "path": "a", "insert_line": 3, "insert_text": "y"}, ""),
+        ("str_replace_editor", {"command": "insert", "path": "a", "insert_line": 3, "new_str": "y"}, ""),
+        ("NotebookEdit", {"notebook_path": "a", "cell_id": "c", "edit_mode": "insert", "new_source": "y"}, ""),
+        ("edit", {"path": "a", "old": "x = 1", "new": "y"}, "x = 1"),
+        ("Edit", {"file_path": "a", "old_string": "x = 1", "new_string": "y"}, "x = 1"),
+        ("edit", {"filePath": "a", "oldString": "x = 1", "newString": "y"}, "x = 1"),
+        ("patch", {"mode": "replace", "path": "a", "old_string": "x = 1", "new_string": "y"}, "x = 1"),
+        ("MultiEdit", {"file_path": "a", "edits": [{"old_string": "x = 1", "new_string": "y"}]}, "x = 1"),
+    ],
+)
+def test_only_what_an_edit_takes_out_is_old(name: str, arguments: dict[str, Any], old: str) -> None:
+    """The line beside which something is inserted stays: nobody who reads the run may be told that it went."""
+    (action,) = actions_of(trajectory(user("x"), agent("", call(name, **arguments))))
+    assert (action.kind, action.path, action.text, action.old) == ("edit", "a", "y", old)
+
+
 def test_a_patch_of_two_files_is_two_edits() -> None:
     text = "*** Update File: a.py\n@@\n*** Add File: b.py\n"
     found = actions_of(trajectory(user("x"), agent("", call("apply_patch", input=text))))

@@ -94,6 +94,7 @@ def test_what_goes_past_the_service_shows(ledger: ItemFolder, command: str, said
     assert len(found) == len(said), found
     for part in said:
         assert any(part in line for line in found), (part, found)
+    assert [(sign.kind, sign.detail) for sign in record.tampering] == [("service-bypassed", line) for line in found]
 
 
 FORGE = """

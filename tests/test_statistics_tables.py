@@ -124,7 +124,7 @@ def test_only_complete_runs_enter_delta_and_the_rest_is_named() -> None:
     assert found["er_pooled"] == pytest.approx(75.0)
     assert found["vr"] == pytest.approx(100 / 3)
     assert made.notes == (
-        "opus-5: 1 of 11 pair trials are unscored (judge-no-answer 1) and left out: r/0",
+        "opus-5: 1 of 11 pair trials are unscored (judge-no-answer 1; 1 of E-) and left out: r/0",
         "opus-5: 2 scored trials have no scored counterpart in their run and enter TSR and VR, "
         "but not ER and delta: r/0, r/2",
         "opus-5: pairs have 1 to 2 complete runs; fewer than most: r/0, r/2",

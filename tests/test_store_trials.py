@@ -157,8 +157,8 @@ def damage(folder: Path, kind: str) -> None:
         ("list", "no record: JSON of type list"),
         ("deep", "truncated or no JSON"),
         ("foreign", "record schema 2, but this version of pytest-paranoia reads 1"),
-        ("unknown key", "not a valid record: later: Extra inputs are not permitted"),
-        ("no verdict", "not a valid record: Value error, a scored record needs its oracle and verdict"),
+        ("unknown key", "not a valid record: key 'later': unknown key (value 1)"),
+        ("no verdict", "not a valid record: a scored record needs its oracle and verdict"),
         ("folder", "cannot be read: Is a directory"),
     ],
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import email
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -190,6 +192,7 @@ def test_the_wheel_holds_the_package_and_its_items(export: Path, wheel: Path) ->
     expected = {f"pytest_paranoia/{name}": path for name, path in files_of(export / "pytest_paranoia").items()}
     for part in CONTENT:
         expected |= {f"pytest_paranoia/_corpus/{part}/{name}": path for name, path in files_of(export / part).items()}
+    expected |= {f"pytest_paranoia/_docs/{name}": path for name, path in files_of(export / "docs").items()}
     assert {name for name in found if not name.startswith(info)} == set(expected)
     assert [name for name, path in expected.items() if found[name][0] != path.read_bytes()] == []
     changed = [
@@ -242,6 +245,54 @@ def test_nothing_of_the_checkout_is_importable(installed: Place, export: Path) -
     module, *path = done.stdout.splitlines()
     assert Path(module).is_relative_to(installed.python.parent.parent)
     assert [folder for folder in path if Path(folder or installed.folder).resolve() in (CHECKOUT, export)] == []
+
+
+NAMED = re.compile(r"paranoia docs ([\w-]+)")
+PAGE = re.compile(r"\bdocs/([\w-]+)\.md\b")
+
+
+def messages(package: Path) -> list[str]:
+    """The texts of the package that may reach a user: all literals but docstrings, those of JSON schemas, templates."""
+    found: list[str] = []
+    files = [path for path in package.rglob("*") if not {"_corpus", "_docs"} & set(path.parts)]
+    for path in files:
+        if path.suffix in (".json", ".j2", ".js", ".html"):
+            found.append(path.read_text(encoding="utf-8"))
+        if path.suffix == ".py":
+            nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+            texts = {id(node): node.value for node in nodes if isinstance(node, ast.Constant)}
+            docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+            found += [text for key, text in texts.items() if isinstance(text, str) and key not in docstrings]
+    return found
+
+
+def test_a_page_that_a_message_names_can_be_read_where_the_wheel_is_installed(installed: Place) -> None:
+    folder = Path(installed.run("-c", "import pytest_paranoia as p; print(p.__path__[0])").stdout.strip())
+    named = {name for text in messages(folder) for name in NAMED.findall(text)}
+    assert {"writing-pairs", "writing-scenarios", "agents", "harbor", "security", "statistics"} <= named
+    # A path of the repository leads nowhere there.
+    assert [text for text in messages(folder) if PAGE.search(text)] == []
+    command = ["-m", "pytest_paranoia.cli", "docs"]
+    listed = installed.run(*command)
+    pages = {line.split()[0] for line in listed.stdout.splitlines()}
+    assert named <= pages, listed.stdout + listed.stderr
+    assert "interventions.in" not in pages
+    for name in sorted(named):
+        shown = installed.run(*command, name)
+        assert (shown.returncode, shown.stderr) == (0, "")
+        assert shown.stdout == (CHECKOUT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    assert installed.run(*command, "docs/records.md#recordjson").stdout.startswith("# The record format")
+    missing = installed.run(*command, "writing-pears")
+    assert missing.returncode == 2
+    assert "no page 'writing-pears'; did you mean writing-pairs? there: agents, " in missing.stderr
+
+
+def test_an_error_of_the_installed_plugin_names_a_page_that_is_there(installed: Place) -> None:
+    (installed.folder / "mine").mkdir()
+    done = installed.pytest("--paranoia-items=mine")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    (name,) = NAMED.findall(done.stderr)
+    assert installed.run("-m", "pytest_paranoia.cli", "docs", name).stdout.startswith("# Write your own task pair")
 
 
 def executables(folder: Path) -> set[str]:

@@ -285,7 +285,8 @@ class AgentContext:
     the agent left. ``python`` is an interpreter inside, for the harness's helpers. ``instructions`` is the text of
     instruction file and rules. ``gate`` is asked before each tool call (see ``gates.service``). ``log`` collects what
     the harness's program printed, for the archive. ``malformed_calls`` counts tool calls of the model that could not be
-    read.
+    read. ``sessions`` are the sessions of processes (``ExecResult.session``) that hold a harness's own program and its
+    helpers, and no command of the model: those are started in sessions of their own.
     """
 
     agent: AgentInfo
@@ -303,6 +304,7 @@ class AgentContext:
     malformed_calls: int = 0
     references: Mapping[str, ReferenceRun] = field(default_factory=dict)
     limits: list[str] = field(default_factory=list)
+    sessions: set[int] = field(default_factory=set)
 
 
 class AgentSession(Protocol):

@@ -206,7 +206,7 @@ def _provider(text: str, where: str, harness: Harness, registry: ModelRegistry) 
             name=parts.netloc,
             base_url=where.rstrip("/"),
             key_env=ENDPOINT_KEY if os.environ.get(ENDPOINT_KEY) else None,
-            protocols=harness.protocols,
+            protocols=_endpoint_protocols(harness),
         )
     where = _CREDENTIALS.sub("//…@", where)
     close = difflib.get_close_matches(where, registry.providers, n=1)
@@ -215,6 +215,14 @@ def _provider(text: str, where: str, harness: Harness, registry: ModelRegistry) 
         f"--model: {text}: unknown provider {where!r}; {hint}expected a URL (http://HOST:PORT/v1) or one of "
         f"{', '.join(registry.providers)}"
     )
+
+
+def _endpoint_protocols(harness: Harness) -> tuple[Protocol, ...]:
+    """Return what an address of which nothing else is known is asked in.
+
+    That a server is OpenAI-compatible promises Chat Completions; many have nothing but that.
+    """
+    return ("openai-chat",) if "openai-chat" in harness.protocols else tuple(harness.protocols)
 
 
 def missing_key(choice: AgentChoice, environ: Mapping[str, str] | None = None) -> str | None:

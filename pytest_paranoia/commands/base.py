@@ -93,13 +93,29 @@ def measured(measure: Mapping[str, Any], digits: int) -> str:
     return f"{measure['value']:.{digits}f}{interval}"
 
 
-def shelf(folders: Sequence[Path]) -> Shelf:
-    """Return the shelf of archived runs whose items lie in *folders*, by default the built-in ones."""
-    from pytest_paranoia import corpus, registry
-    from pytest_paranoia.judging.archive import Shelf
+def shelf(run: RunDirectory, folders: Sequence[str]) -> Shelf:
+    """Return the shelf for the archive of *run*, whose items lie in *folders*, by default where run.json says.
 
-    roots = [corpus.user_root(folder.resolve(), None) for folder in folders] or [corpus.builtin_root()]
-    return Shelf(roots, registry.environment("local"))
+    Raises UsageProblem where a folder does not exist, or not one item of the run is there.
+    """
+    from pytest_paranoia import registry
+    from pytest_paranoia.judging import places
+    from pytest_paranoia.judging.archive import Shelf, judgeable
+
+    here = Path.cwd()
+    for name in folders:
+        if name != places.BUILTIN and not (here / name.removeprefix(f"{places.HARBOR}:")).is_dir():
+            raise UsageProblem(f"--items: {name} is no folder; give one that holds tasks/ and oracles/")
+    names = folders or places.recorded(run.manifest, (here, run.path.resolve().parent.parent)) or [places.BUILTIN]
+    roots = [places.root_of(name, here) for name in names]
+    records = run.records().records
+    lacking = places.strangers(records, roots)
+    if lacking and set(lacking) == {record.item for record in judgeable(records)}:
+        raise UsageProblem(
+            f"{run.path.name} is of items that are not in {', '.join(root.label for root in roots)}: "
+            f"{places.named(lacking)}; name their folder with --items DIR"
+        )
+    return Shelf(roots, registry.environment("local"), option="--items")
 
 
 def width() -> int:
@@ -113,8 +129,9 @@ def encoding() -> str:
 
 
 def say(lines: list[str]) -> None:
-    """Print *lines*."""
-    print("\n".join(lines), flush=True)
+    """Print *lines*, of none nothing."""
+    if lines:
+        print("\n".join(lines), flush=True)
 
 
 def sentences(texts: Iterable[str]) -> list[str]:

@@ -44,7 +44,8 @@ def run(options: argparse.Namespace) -> int:
 
     for problem in records.problems:
         base.complain(ValueError(f"{problem.path}: {problem.reason}; left out"))
-    tables = all_tables(analyse(records.records, **base.statistics(options)), published=options.published)
+    analysis = analyse(records.records, **base.statistics(options))
+    tables = all_tables(analysis, opened.manifest.subjects(), published=options.published)
     for form in dict.fromkeys(options.format or ["csv"]):
         written = write_tables(tables, options.out, form)
         base.say([f"{form}: {len(written)} tables in {one_line(str(options.out), base.encoding())}"])

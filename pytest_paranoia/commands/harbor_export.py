@@ -46,6 +46,7 @@ def run(options: argparse.Namespace) -> int:
         item = corpus.load_item(root, known[name])
         assert isinstance(item, ScenarioItem)
         lost += export(item, stage_scenario(item, PROVIDER).start, options.to / name)
-    base.say(base.sentences(f"not exported: {text}" for text in lost))
+    parts = (one.partition(": ") for one in lost)
+    base.say(base.sentences(f"{name}: exported without {part}" for name, _, part in parts))
     base.say([f"exported {len(names)} scenarios into {options.to}; run them with harbor run -p {options.to}/DOMAIN …"])
     return base.OK

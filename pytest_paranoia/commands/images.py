@@ -77,7 +77,7 @@ def run_build(options: argparse.Namespace) -> int:
                 base.say([f"# {images.tag_of(chosen, ingredients)}", images.recipe(chosen, ingredients)])
                 continue
             tag = images.tag_of(chosen, ingredients)
-            there = any(tag in (found.get("RepoTags") or ()) for found in images.ours())
+            there = any(tag in found["RepoTags"] for found in images.ours())
             image = images.ensure(chosen, ingredients)
         except ParanoiaError as error:
             print(f"paranoia: {name}: {str(error).splitlines()[0]}", file=sys.stderr, flush=True)
@@ -92,41 +92,63 @@ def run_list(options: argparse.Namespace) -> int:
     """List the images, the newest of each repository first."""
     from pytest_paranoia.environments.docker import images
 
+    current = _base_here(options.base)
     found = sorted(images.ours(), key=lambda one: (_label(one, "name"), -int(one["Created"])))
-    current = _base(options.base)
-    base.say([f"base {current.name}: {current.digest}, Python {current.facts.version}, {current.facts.libc}"])
+    if current is None:
+        base.say(["no base image is here yet: `paranoia images build` fetches one, `paranoia images base` makes one"])
+    else:
+        base.say([f"base {current.name}: {current.digest}, Python {current.facts.version}, {current.facts.libc}"])
     for one in found:
-        age = "" if _label(one, "base") == current.id else ", of another base"
+        age = "" if current is None or _label(one, "base") == current.id else ", of another base"
         made = time.strftime("%Y-%m-%d %H:%M", time.localtime(int(one["Created"])))
         base.say([f"{_tag(one)}: {_short(one['Id'])}, {int(one['Size']) / 1e6:,.0f} MB with its base, {made}{age}"])
-    base.say([f"{len(found)} images"])
+    rests = images.unfinished(bases=True)
+    base.say([f"{len(found)} images", *([f"{len(rests)} without a name: `paranoia images prune`"] if rests else [])])
     return base.OK
 
 
 def run_prune(options: argparse.Namespace) -> int:
     """Remove dead containers and old images."""
-    from docker.errors import APIError
+    from pytest_paranoia.environments.docker import images, locks, reaper
+    from pytest_paranoia.environments.docker.bases import REASON
 
-    from pytest_paranoia.environments.docker import images, reaper
-    from pytest_paranoia.environments.docker.daemon import DAEMON
+    _heard()
+    failed = 0
+    try:
+        base.say([f"{len(reaper.reap())} containers of dead sessions removed"])
+    except InfrastructureError as error:
+        failed += _told(error)
+    current = _base_here(options.base)
+    with locks.idle(REASON) as idle:
+        found = images.ours()
+        kept = set() if options.all else {one["Id"] for one in _newest(found, current.id if current else None)}
+        gone = [tag for one in found if one["Id"] not in kept for tag in one["RepoTags"]]
+        gone += images.of_tasks() if options.all else []
+        if idle:  # else a build may be about to begin with one of them
+            bases = {_label(one, "base") for one in found if one["Id"] in kept}
+            gone += [tag for identifier, tag in images.pinned() if identifier not in bases]
+        for tag in gone:
+            try:
+                base.say([f"{tag}: {images.remove(tag)}"])
+            except InfrastructureError as error:
+                failed += _told(error)
+        rests = images.tidy(bases=True) if idle else 0
+    if rests:
+        base.say([f"{rests} images without a name removed, of builds that were killed or bases made anew since"])
+    if not idle:
+        base.say(["an image is in the making: bases and what has no name stay; try again afterwards"])
+    base.say([f"{len(images.ours())} images stay"])
+    return base.FAILED if failed else base.OK
 
-    removed = reaper.reap()
-    found = images.ours()
-    kept = set() if options.all else {one["Id"] for one in _newest(found, _base(options.base).id)}
-    gone = [tag for one in found if one["Id"] not in kept for tag in one.get("RepoTags") or [one["Id"]]]
-    bases = {_label(one, "base") for one in found if one["Id"] in kept}
-    gone += [tag for identifier, tag in images.pinned() if identifier not in bases]
-    code = base.OK
-    for tag in gone:
-        try:
-            DAEMON.call(f"remove the image {tag}", lambda client, tag=tag: client.remove_image(tag))  # type: ignore[misc]
-        except APIError as error:
-            if error.status_code != 404:
-                base.say([f"{tag}: kept, {error.explanation}"])
-            continue
-        base.say([f"{tag}: removed"])
-    base.say([f"{len(removed)} containers of dead sessions removed; {len(kept)} images stay"])
-    return code
+
+def _told(error: InfrastructureError) -> int:
+    """Print what could not be removed and return 1; a daemon that is gone ends the command."""
+    from pytest_paranoia.environments.docker.settings import GONE
+
+    if error.reason == GONE:
+        raise error
+    print(f"paranoia: {error}", file=sys.stderr, flush=True)
+    return 1
 
 
 def run_base(_options: argparse.Namespace) -> int:
@@ -134,19 +156,42 @@ def run_base(_options: argparse.Namespace) -> int:
     from pytest_paranoia.environments.docker import machine
 
     started = time.perf_counter()
+    _heard()
     name, identifier = machine.build()
     base.say([f"{name}: made in {time.perf_counter() - started:.1f} s ({_short(identifier)})"])
     return base.OK
 
 
 def _base(name: str | None) -> Base:
-    from pytest_paranoia.environments.docker.bases import resolve
-    from pytest_paranoia.environments.docker.daemon import DAEMON
+    """Return the base image, fetched where it is not there."""
+    from pytest_paranoia.environments.docker import bases
     from pytest_paranoia.environments.docker.settings import Settings
 
+    _heard()
+    return bases.resolve(Settings(base=name))
+
+
+def _base_here(name: str | None) -> Base | None:
+    """Return the base image; None where it is not there and none was named."""
+    from pytest_paranoia.environments.docker import bases
+    from pytest_paranoia.environments.docker.settings import Settings
+
+    _heard()
+    settings = Settings(base=name)
+    if bases.there(settings):
+        return bases.resolve(settings)
+    if name is not None:
+        raise InfrastructureError(bases.REASON, f"--base: there is no image {name} here; `docker images` lists all")
+    return None
+
+
+def _heard() -> None:
+    """Raise InfrastructureError where no daemon answers, before anything is asked of it three times."""
+    from pytest_paranoia.environments.docker.daemon import DAEMON
+    from pytest_paranoia.environments.docker.settings import GONE
+
     if (silence := DAEMON.silence()) is not None:
-        raise InfrastructureError("docker-daemon", silence)
-    return resolve(Settings(base=name))
+        raise InfrastructureError(GONE, silence)
 
 
 def _wanted(items: Path | None, names: list[str]) -> Iterator[Path | None]:
@@ -176,11 +221,13 @@ def _ingredients(manifest: Path | None) -> Ingredients:
     ).ingredients
 
 
-def _newest(found: list[dict[str, Any]], base_id: str) -> list[dict[str, Any]]:
+def _newest(found: list[dict[str, Any]], base_id: str | None) -> list[dict[str, Any]]:
     newest: dict[str, dict[str, Any]] = {}
     for one in found:
         name = _label(one, "name")
-        if _label(one, "base") == base_id and int(one["Created"]) > int(newest.get(name, {"Created": -1})["Created"]):
+        if base_id in (None, _label(one, "base")) and int(one["Created"]) > int(
+            newest.get(name, {"Created": -1})["Created"]
+        ):
             newest[name] = one
     return list(newest.values())
 
@@ -192,7 +239,7 @@ def _label(image: dict[str, Any], name: str) -> str:
 
 
 def _tag(image: dict[str, Any]) -> str:
-    return str((image.get("RepoTags") or [image["Id"]])[0])
+    return str(image["RepoTags"][0])
 
 
 def _short(identifier: str) -> str:

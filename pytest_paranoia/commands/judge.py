@@ -46,7 +46,9 @@ def _memory(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--consensus", action="store_true", help="take the adjudicated labels of RUN")
     parser.add_argument("--encoder", metavar="MODEL@URL", help="embeddings endpoint (default: offline)")
     parser.add_argument("--encoder-key", metavar="VARIABLE", help="environment variable with the endpoint's API key")
-    parser.add_argument("--items", action="append", default=[], type=Path, metavar="DIR", help="folder of the items")
+    parser.add_argument(
+        "--items", action="append", default=[], metavar="DIR", help="folder of the items (default: as run.json says)"
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the choice of tasks")
     parser.set_defaults(run=_run_memory)
 
@@ -87,10 +89,10 @@ def _validate(parser: argparse.ArgumentParser) -> None:
 
 
 @contextmanager
-def _cases(found: RunDirectory, folders: Sequence[Path]) -> Iterator[Case]:
+def _cases(found: RunDirectory, folders: Sequence[str]) -> Iterator[Case]:
     from pytest_paranoia.corpus import PairItem
 
-    shelf = base.shelf(folders)
+    shelf = base.shelf(found, folders)
     with tempfile.TemporaryDirectory(prefix="judge-") as scratch:
 
         def case(record: Record) -> tuple[PairItem, RunView]:
@@ -110,7 +112,7 @@ def _run_memory(options: argparse.Namespace) -> int:
 
     found = base.open_run(options.run_name)
     loaded = found.records()
-    chosen = encoder(options.encoder, options.encoder_key)
+    chosen = encoder(options.encoder, options.encoder_key, "--encoder")
     seed = building.SEED if options.seed is None else options.seed
     with _cases(found, options.items) as case:
         if options.consensus:

@@ -8,12 +8,16 @@ import tempfile
 import webbrowser
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_paranoia.commands import base
+from pytest_paranoia.errors import ParanoiaError
 from pytest_paranoia.schema.record import Record
 from pytest_paranoia.store import RunDirectory
 from pytest_paranoia.store.files import write_atomic
+
+if TYPE_CHECKING:
+    from pytest_paranoia.judging.archive import Shelf
 
 
 def register(commands: base.Subparsers) -> None:
@@ -33,7 +37,9 @@ def register(commands: base.Subparsers) -> None:
         "--calibration", action="store_true", help="only the trials that `paranoia judge calibrate` has drawn"
     )
     parser.add_argument("--agent", action="append", default=[], metavar="NAME", help="only this agent's (repeatable)")
-    parser.add_argument("--items", action="append", default=[], type=Path, metavar="DIR", help="folder of the items")
+    parser.add_argument(
+        "--items", action="append", default=[], metavar="DIR", help="folder of the items (default: as run.json says)"
+    )
     parser.add_argument("--port", type=int, metavar="N", help="port of the page (default: the last one, else any)")
     parser.add_argument("--no-browser", action="store_true", help="only print the page's address")
     parser.set_defaults(run=run)
@@ -115,6 +121,22 @@ def _chosen(found: RunDirectory, options: argparse.Namespace) -> Sequence[Record
     return records
 
 
+def _readable(records: Sequence[Record], shelf: Shelf) -> Sequence[Record]:
+    """Return the *records* whose item is here as it was run; say which items the others are of, and why."""
+    kept, lost = [], {}
+    for record in records:
+        try:
+            shelf.item(record)
+        except ParanoiaError as error:
+            lost[record.item] = str(error).removeprefix(f"{record.trial}: ")  # whoever labels must not learn the agent
+        else:
+            kept.append(record)
+    base.say(base.sentences(f"left out: {item}: {reason}" for item, reason in lost.items()))
+    if not kept:
+        raise base.UsageProblem("no trial that could be labelled: the items of none are here as they were run")
+    return kept
+
+
 def _serve(found: RunDirectory, options: argparse.Namespace) -> int:
     from pytest_paranoia.labelling.desk import Desk
     from pytest_paranoia.labelling.labels import ADJUDICATED, annotator_name
@@ -126,11 +148,11 @@ def _serve(found: RunDirectory, options: argparse.Namespace) -> int:
         raise base.UsageProblem(str(error)) from None
     if len(set(names)) != len(names):
         raise base.UsageProblem(f"--adjudicate: {names[0]} twice; name two annotators")
-    shelf = base.shelf(options.items)
+    shelf = base.shelf(found, options.items)
     with tempfile.TemporaryDirectory(prefix="label-") as scratch:
         desk = Desk(
             found.path,
-            _chosen(found, options),
+            _readable(_chosen(found, options), shelf),
             shelf,
             Path(scratch),
             ADJUDICATED if options.adjudicate else names[0],

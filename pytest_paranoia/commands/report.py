@@ -48,7 +48,8 @@ def run(options: argparse.Namespace) -> int:
     analysis = analyse(summary.records, **base.statistics(options))
     for table in paper_tables(analysis):
         if table.name in _SHOWN:
-            base.say(["", f"{table.title} ({table.source})", *grid(table, base.width(), base.encoding())])
+            ordered = table.in_order(list(summary.agents))
+            base.say(["", f"{table.title} ({table.source})", *grid(ordered, base.width(), base.encoding())])
     if analysis.notes:
         base.say(["", "left out", *base.sentences(analysis.notes)])
     base.say(["", f"intervals: 95 %, {analysis.resamples} resamples of whole pairs or scenarios, seed {analysis.seed}"])
@@ -58,10 +59,12 @@ def run(options: argparse.Namespace) -> int:
         write_atomic(options.json, with_intervals(summary, analysis))
         base.say([f"summary with intervals: {one_line(str(options.json), base.encoding())}"])
     if not options.no_html:
-        from pytest_paranoia.reporting.html import write_report
+        from pytest_paranoia.reporting.html import pages_of, write_report
 
         written = write_report(opened, options.html, pages=options.pages, summary=summary, analysis=analysis)
         base.say([f"report: {one_line(str(written), base.encoding())}"])
+        if options.pages:
+            base.say([f"a page for each trial: {one_line(str(pages_of(written)), base.encoding())}"])
         if options.open == "yes":
             webbrowser.open(written.resolve().as_uri())
     return base.OK

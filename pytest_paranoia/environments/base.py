@@ -81,13 +81,18 @@ class EnvironmentSpec:
 
 @dataclass(frozen=True)
 class ExecResult:
-    """How a command ended. ``exit_code`` is -N for signal N. ``limit`` names the limit that ended or cut it."""
+    """How a command ended. ``exit_code`` is -N for signal N. ``limit`` names the limit that ended or cut it.
+
+    ``session`` is the id inside of the session of processes that the command was started in, 0 where it did not start
+    or nobody knows: what it started in turn is in there too, unless it made a session of its own.
+    """
 
     exit_code: int
     stdout: bytes
     stderr: bytes
     seconds: float
     limit: LimitName | None = None
+    session: int = 0
     dropped: int = 0
     """Bytes of output beyond the limit that were thrown away."""
 

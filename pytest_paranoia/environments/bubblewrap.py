@@ -24,14 +24,17 @@ HOST_NAME = "dev"
 USER = "agent"
 USER_ID = 1000
 
+HOSTS = f"127.0.0.1 localhost {HOST_NAME}\n::1 localhost\n"
+NSSWITCH = "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n"
+
 _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC_FILES = {
     "passwd": f"root:x:0:0:root:/root:/bin/sh\n{USER}:x:{USER_ID}:{USER_ID}::{HOME}:/bin/sh\n"
     "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
     "group": f"root:x:0:\n{USER}:x:{USER_ID}:\nnogroup:x:65534:\n",
-    "hosts": f"127.0.0.1 localhost {HOST_NAME}\n::1 localhost\n",
+    "hosts": HOSTS,
     "hostname": f"{HOST_NAME}\n",
-    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n",
+    "nsswitch.conf": NSSWITCH,
 }
 _ETC_FROM_HOST = (
     # What the dynamic linker, Debian's alternatives, TLS libraries, clocks and Java read; no keys, no accounts.

@@ -17,6 +17,7 @@ from types import CodeType
 from typing import Literal
 
 from pytest_paranoia.environments.base import ExecResult, LimitName, Limits, OnOutput
+from pytest_paranoia.environments.standstill import SLICE, standstill
 from pytest_paranoia.errors import InfrastructureError
 
 START_SECONDS = 60.0
@@ -24,9 +25,8 @@ GRACE_SECONDS = 20.0
 """How long after a command's own deadline the server may take to report its end; then it counts as lost."""
 
 STOP_SECONDS = 30.0
-_LONGEST_WAIT = 3600.0  # a deadline may be infinite, a socket's timeout may not
 
-_MODULES = ("processes", "init")  # in the order of their imports
+_MODULES = ("standstill", "processes", "init")  # in the order of their imports
 _LIMITS: Mapping[str, LimitName] = {name: name for name in ("wall-clock", "processes", "memory", "output")}
 _STREAMS: Mapping[bytes, Literal["stdout", "stderr"]] = {b"o": "stdout", b"e": "stderr"}
 
@@ -61,16 +61,23 @@ class Channel(ABC):
         self._socket = connection
         self._pidfd: int | None = None
         self._open = True
+        self._stood_still = 0.0
 
     def _greet(self, space: int = 0) -> list[tuple[int, int, bytes]]:
         """Wait until the server is ready; return what came along with its greeting (at most *space* bytes)."""
         self._socket.settimeout(START_SECONDS)
         data = b""
         ancillary: list[tuple[int, int, bytes]] = []
-        with suppress(OSError):  # silence, or the end of the other side: the complaint says more
+        silence = ""
+        try:
             data, ancillary, _, _ = self._socket.recvmsg(5, space)
+        except TimeoutError:
+            silence = f"it gave no answer in {START_SECONDS:g} s, is this machine overloaded? "
+        except OSError:  # the end of the other side: the complaint says more
+            pass
         if data != b"h\0\0\0\0":
-            raise InfrastructureError("environment-start", f"the environment did not come up: {self._complaint()}")
+            what = f"{silence}({self._complaint()})" if silence else self._complaint()
+            raise InfrastructureError("environment-start", f"the environment did not come up: {what}")
         return ancillary
 
     def _hold(self, pid: int) -> None:
@@ -125,7 +132,8 @@ class Channel(ABC):
         variables = {_encode(name): _encode(value) for name, value in env.items()}
         request = marshal.dumps(([_encode(word) for word in argv], _encode(cwd), variables, stdin, timeout, output))
         started = time.monotonic()
-        deadline = started + timeout + GRACE_SECONDS
+        stood_still = self._stood_still
+        deadline = started + timeout + GRACE_SECONDS - stood_still
         printed: dict[bytes, bytearray] = {b"o": bytearray(), b"e": bytearray()}
         try:
             self._socket.settimeout(GRACE_SECONDS)
@@ -145,13 +153,14 @@ class Channel(ABC):
             # The command is half way through and the channel with it: nothing can be asked here any more.
             self.close()
             raise
-        code, limit, dropped = payload.split()
+        code, limit, dropped, session = payload.split()
         return ExecResult(
             exit_code=int(code),
             stdout=bytes(printed[b"o"]),
             stderr=bytes(printed[b"e"]),
-            seconds=time.monotonic() - started,
+            seconds=time.monotonic() - started - (self._stood_still - stood_still),
             limit=_LIMITS.get(limit.decode()),
+            session=int(session),
             dropped=int(dropped),
         )
 
@@ -180,6 +189,7 @@ class Channel(ABC):
         return socket.socket(fileno=descriptors[0])
 
     def _frame(self, deadline: float) -> tuple[bytes, bytes]:
+        """Return the next frame. The time that this process stands still puts the *deadline* off."""
         self._fill(5, deadline)
         size = 5 + int.from_bytes(self._buffer[1:5], "little")
         self._fill(size, deadline)
@@ -189,14 +199,18 @@ class Channel(ABC):
 
     def _fill(self, size: int, deadline: float) -> None:
         while len(self._buffer) < size:
-            rest = deadline - time.monotonic()
+            started = time.monotonic()
+            rest = deadline + self._stood_still - started
             if rest <= 0:
                 raise TimeoutError
-            self._socket.settimeout(min(rest, _LONGEST_WAIT))
+            asked = min(rest, SLICE)
+            self._socket.settimeout(asked)
             try:
                 data = self._socket.recv(1 << 18)
             except TimeoutError:
                 continue
+            finally:
+                self._stood_still += standstill(asked, time.monotonic() - started)
             if not data:
                 raise EOFError
             self._buffer += data

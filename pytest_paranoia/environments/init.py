@@ -11,8 +11,8 @@ it, and when it ends the kernel ends all others. Without a sandbox it is a child
 Frames from the host: 4 bytes length, then a marshalled tuple ``(argv, cwd, env, stdin, timeout, output)``, or None to
 ask for a listening socket.
 Frames to the host: 1 byte kind, 4 bytes length, payload; kinds are ``h`` (ready), ``o`` and ``e`` (stdout, stderr),
-``x`` (exit: ``code limit dropped`` as text), ``l`` (a socket comes along). Only plain bytes travel that way: the host
-trusts nothing it reads.
+``x`` (exit: ``code limit dropped session`` as text), ``l`` (a socket comes along). Only plain bytes travel that way:
+the host trusts nothing it reads.
 """
 
 import ctypes
@@ -24,6 +24,7 @@ import select
 import time
 
 from pytest_paranoia.environments.processes import THREADS_PER_PROCESS, TICK, Processes
+from pytest_paranoia.environments.standstill import standstill
 
 # ruff: noqa: PTH113, PTH123
 # (pathlib would cost every trial some milliseconds)
@@ -190,8 +191,8 @@ class Server:
             self.drain(job, pipes)
             code = os.waitstatus_to_exitcode(processes.status or 0)
         self.job = None
-        processes.command = 0
-        self.send(b"x", f"{code} {job.limit or '-'} {job.dropped}".encode())
+        session, processes.command = processes.command, 0
+        self.send(b"x", f"{code} {job.limit or '-'} {job.dropped} {session}".encode())
 
     def spawn(self, job: Job, argv: list[bytes], cwd: bytes, env: dict[bytes, bytes]) -> dict[int, bytes]:
         """Start the command; return the pipes to poll with what they are: ``i``, ``o`` or ``e``."""
@@ -245,8 +246,11 @@ class Server:
         for fd in self.left_open:
             poller.register(fd, select.POLLIN)
         while self.processes.status is None:
-            wait = min(self.processes.next_look, job.deadline) - time.monotonic()
-            for fd, _ in poller.poll(max(0.0, wait) * 1000 + 1):
+            before = time.monotonic()
+            wait = max(0.0, min(self.processes.next_look, job.deadline) - before)
+            events = poller.poll(wait * 1000 + 1)
+            job.deadline += standstill(wait, time.monotonic() - before)
+            for fd, _ in events:
                 if fd == self.control:
                     self.leave()
                 elif fd == ended:

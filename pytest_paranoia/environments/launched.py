@@ -81,7 +81,8 @@ class LaunchedChannel(Channel):
                 code = self._process.wait(1)
         # The other side writes through the same file position: do not move it.
         text = os.pread(self._log.fileno(), 1 << 16, 0)[-2000:].decode(errors="replace").strip()
-        return f"exit status {code}" + (f": {text}" if text else "")
+        how = "its process still runs" if code is None else f"exit status {code}"
+        return how + (f": {text}" if text else "")
 
     def _end(self, pidfd: int | None) -> None:
         process, self._process = self._process, None

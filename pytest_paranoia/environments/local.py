@@ -12,7 +12,7 @@ mount whose target lies in the workspace leaves an empty folder there. Needs Lin
 
 from __future__ import annotations
 
-from pytest_paranoia.environments import bubblewrap
+from pytest_paranoia.environments import bubblewrap, ulimits
 from pytest_paranoia.environments.base import EnvironmentProvider, EnvironmentSpec
 from pytest_paranoia.environments.channel import Channel
 from pytest_paranoia.environments.launched import LaunchedChannel
@@ -41,6 +41,10 @@ class LocalProvider(EnvironmentProvider):
     def isolation(self) -> str | None:
         """Return None where sandboxes can be built, else the reason with the remedy."""
         return bubblewrap.unavailable()
+
+    def unusable(self) -> str | None:
+        """Return None, or which resource limit of this process trials would inherit and fail by."""
+        return ulimits.too_low()
 
     def create(self, spec: EnvironmentSpec) -> LocalEnvironment:
         """Return an environment that is not started yet; not isolated where ``isolation`` says why."""

@@ -3,6 +3,7 @@
 Like ``init.py`` this runs only inside, from code sent there, and imports little because every trial pays for it.
 """
 
+import _thread
 import os
 import time
 
@@ -17,6 +18,9 @@ MEASURING_SHARE = 10
 """The next look at the processes comes no sooner than this many times the processor time of the last one."""
 
 EXACT_MEMORY_EVERY = 0.2
+UNMEASURED = 5.0
+"""Seconds after which memory that cannot be measured, and by a quick sum is too much, counts as too much."""
+
 THREADS_PER_PROCESS = 16
 CROWD = 2
 """Beyond so many times the most processes the dead ones that nobody collected count too: where processes multiply, each
@@ -41,6 +45,22 @@ class Process:
         self.pages = int(fields[21])
 
 
+class Measurement:
+    """The bytes resident of some processes, measured beside the watcher; ``total`` is None until they are known.
+
+    In a thread, since the kernel lets one wait for as long as a process forks: a trial whose processes hold much memory
+    and multiply kept the watcher from looking, and so from ending them.
+    """
+
+    def __init__(self, processes: list[Process], now: float) -> None:
+        self.begun = now
+        self.total: int | None = None
+        _thread.start_new_thread(self._measure, (processes,))
+
+    def _measure(self, processes: list[Process]) -> None:
+        self.total = sum(map(proportional, processes))
+
+
 class Processes:
     """All processes of the trial but this one, and their limits.
 
@@ -60,6 +80,7 @@ class Processes:
         self.status: int | None = None
         self.next_look = 0.0
         self.next_exact = 0.0
+        self.measurement: Measurement | None = None
 
     def table(self, enough: int = 0) -> dict[int, Process]:
         """Return the processes by their ids, in a namespace of their own only so many live ones where *enough* says."""
@@ -170,6 +191,7 @@ class Processes:
         breach = self.breach() if self.any else ""
         if breach:
             self.kill_all()
+            self.measurement = None
         self.next_look = time.monotonic() + max(TICK, MEASURING_SHARE * (time.process_time() - before))
         return breach
 
@@ -185,12 +207,20 @@ class Processes:
         files = self.files_in_memory()
         # A quick sum first; it counts shared pages once per process, so before anything is killed count exactly.
         if sum(process.pages for process in live) * PAGE + files <= self.memory:
+            self.measurement = None
             return ""
+        return "memory" if self.exceeds(live, self.memory - files) else ""
+
+    def exceeds(self, live: list[Process], most: int) -> bool:
+        """Return whether the last exact measurement found more bytes than *most*; begin the next one in its time."""
         now = time.monotonic()
-        if now < self.next_exact:
-            return ""
-        self.next_exact = now + EXACT_MEMORY_EVERY
-        return "memory" if sum(map(proportional, live)) + files > self.memory else ""
+        last = self.measurement
+        if last is not None and last.total is None:
+            return now - last.begun > UNMEASURED
+        if last is None or now >= self.next_exact:
+            self.next_exact = now + EXACT_MEMORY_EVERY
+            self.measurement = Measurement(live, now)
+        return last is not None and last.total is not None and last.total > most
 
     def files_in_memory(self) -> int:
         """Return bytes of files in the sandbox's /dev/shm: memory too, though no process need hold them."""

@@ -137,12 +137,12 @@ def _lost(item: ScenarioItem) -> list[str]:
     lost = []
     if item.scenario.goal is not None:
         lost.append(
-            f"{item.name}: the goal loop: Harbor sends the message once, whether the goal is declared met or not"
+            f"{item.name}: the goal loop, as Harbor sends the message once, whether the goal is declared met or not"
         )
     if item.services:
         lost.append(f"{item.name}: the log of service calls outside the agent's reach")
-    others = sorted(set(item.runs) - {"work", "damage"})
-    lost.append(f"{item.name}: the reference runs {', '.join(others)}: a task has one solution")
+    if others := sorted(set(item.runs) - {"work", "damage"}):
+        lost.append(f"{item.name}: its other reference runs ({', '.join(others)}), as a task has one solution")
     return lost
 
 

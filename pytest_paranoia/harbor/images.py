@@ -12,18 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import filelock
-
 from pytest_paranoia.environments.base import EnvironmentProvider
 from pytest_paranoia.errors import InfrastructureError, SourceError
 from pytest_paranoia.harbor.items import HarborItem
 from pytest_paranoia.harbor.recipe import DOCKERFILE
-from pytest_paranoia.workspaces.cache import cache_root, digest, tree_digest
+from pytest_paranoia.workspaces.cache import digest, tree_digest
 
 if TYPE_CHECKING:
     from pytest_paranoia.environments.docker.provider import DockerProvider
 
 REASON = "environment-image"
+TAKE_SECONDS = 600.0
 _FROM = re.compile(r"(?im)^FROM[ \t]+(?P<flags>(?:--\S+[ \t]+)*)(?P<image>\S+)(?P<rest>.*)$")
 
 
@@ -51,6 +50,7 @@ def provider_for(item: HarborItem, provider: EnvironmentProvider) -> Environment
 
 def image_of(item: HarborItem, provider: DockerProvider) -> str:
     """Return the name of the task's image, built first where it is not there. Raises InfrastructureError."""
+    from pytest_paranoia.environments.docker import locks
     from pytest_paranoia.environments.docker.settings import PREFIX
 
     text, own_base = _recipe(item, provider)
@@ -58,10 +58,9 @@ def image_of(item: HarborItem, provider: DockerProvider) -> str:
     content = tree_digest(folder) if folder.is_dir() else ""
     name = re.sub(r"[^a-z0-9]+", "-", item.folder.name.lower()).strip("-")[:60] or "task"
     tag = f"{PREFIX}/harbor-{name}:{digest('1', text, content)[:24]}"
-    locks = cache_root() / "locks"
-    locks.mkdir(parents=True, exist_ok=True)
     seconds = item.task.environment.build_timeout_sec
-    with filelock.FileLock(locks / f"docker-{tag.replace('/', '-').replace(':', '-')}.lock", timeout=seconds + 60):
+    name = re.sub("[/:]", "-", tag)
+    with locks.only_one(name, f"build of {tag}", seconds + 60, REASON), locks.building(REASON):
         if not _there(tag):
             _build(item, text, tag, seconds, offline=own_base)
     return tag
@@ -89,7 +88,7 @@ def start_tree(item: HarborItem, provider: DockerProvider, inside: str, target: 
                 client.remove_container(container, v=True, force=True)
 
         try:
-            DAEMON.call(f"take {inside} out of {tag}", take, reason=REASON)
+            DAEMON.call(f"take {inside} out of {tag}", take, total=TAKE_SECONDS, reason=REASON)
         except APIError as error:
             raise SourceError(f"{item.nodeid}: the image holds no folder {inside}: {said(error)}") from error
         stream.seek(0)
@@ -172,6 +171,6 @@ def _build(item: HarborItem, text: str, tag: str, seconds: float, *, offline: bo
                     )
 
         try:
-            DAEMON.call(f"build the image {tag}", build, seconds=seconds, reason=REASON)
+            DAEMON.call(f"build the image {tag}", build, seconds=seconds, total=2 * seconds, reason=REASON)
         except APIError as error:
             raise InfrastructureError(REASON, f"{shown}: cannot be built: {said(error)}") from error

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_paranoia.errors import ManifestError
+from pytest_paranoia.schema.problems import first_problem
 from pytest_paranoia.schema.record import Usage
 
 TRIAL_FILE = "result.json"
@@ -184,10 +185,7 @@ def _validated(data: Any, model: type[_T], shown: str) -> _T:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        problem = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in problem["loc"])
-        told = repr(problem["input"])[:80] if problem["type"] != "missing" else "nothing"
-        raise ManifestError(f"{shown}: key {place!r}: found {told}; {problem['msg']}") from None
+        raise ManifestError(f"{shown}: {first_problem(error)}; mend the file, or remove the trial's folder") from None
 
 
 def unknown_keys(model: BaseModel, prefix: str = "") -> Iterator[str]:

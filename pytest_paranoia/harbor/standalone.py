@@ -133,8 +133,8 @@ class Host:
         done = self._exec([sys.executable, "-I", "-S", "-c", probes.PROBE], json.dumps(spec).encode(), timeout)
         answers = [line for line in done.stdout.split(b"\n") if line.startswith(mark.encode())]
         if len(answers) != 1:
-            text = (done.stdout + done.stderr).decode("utf-8", "replace").strip()[-1500:]
-            raise NoAnswer(f"exit status {done.returncode}: {text or 'the probe gave no value'}")
+            text = (done.stdout + done.stderr).decode("utf-8", "replace").strip()
+            raise NoAnswer(probes.without_value(done.returncode, text or "the probe gave no value"))
         try:
             value = json.loads(answers[0][len(mark) :])
         except (ValueError, RecursionError) as error:

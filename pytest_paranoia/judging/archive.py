@@ -18,7 +18,9 @@ from pydantic import BaseModel, ValidationError
 
 from pytest_paranoia.corpus import ItemRoot, PairItem, ScenarioItem
 from pytest_paranoia.errors import InfrastructureError, ParanoiaError
-from pytest_paranoia.harbor.items import load_item, manifests
+from pytest_paranoia.harbor.images import has_recipe
+from pytest_paranoia.harbor.importing import ENVIRONMENT as IMPORTED
+from pytest_paranoia.harbor.items import HarborItem, load_item, manifests
 from pytest_paranoia.harbor.staging import stage_of
 from pytest_paranoia.judging.case import Case, Means, case_of
 from pytest_paranoia.schema.problems import first_problem
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 REASON = "archive"
 TRAJECTORY, FROZEN, BEFORE, DIFF, FILES = "trajectory.json", "frozen.json", "before.json", "diff.patch", "files"
 _Model = TypeVar("_Model", bound=BaseModel)
+_ANEW = "the run cannot be judged from its archive, run the trial anew"
 
 
 @dataclass(frozen=True)
@@ -86,9 +89,12 @@ def _bytes(path: Path) -> bytes:
     except OSError as error:
         raise InfrastructureError(
             REASON,
-            f"{path.parent.name}/{path.name}: {error.strerror or error}; the run cannot be judged from its archive, "
-            "run the trial anew",
+            f"{path.parent.name}/{path.name}: {error.strerror or error}; {_ANEW}",
         ) from error
+
+
+def _damaged(path: Path, error: ValidationError) -> InfrastructureError:
+    return InfrastructureError(REASON, f"{path.parent.name}/{path.name}: damaged ({first_problem(error)}); {_ANEW}")
 
 
 def _text(path: Path) -> str:
@@ -99,10 +105,7 @@ def _model(path: Path, model: type[_Model]) -> _Model:
     try:
         return model.model_validate_json(_bytes(path))
     except ValidationError as error:
-        where, said = first_problem(error)
-        raise InfrastructureError(
-            REASON, f"{path.parent.name}/{path.name}: damaged ({where or 'whole file'}: {said})"
-        ) from error
+        raise _damaged(path, error) from error
 
 
 def _services(folder: Path) -> tuple[ServiceCall, ...]:
@@ -110,7 +113,7 @@ def _services(folder: Path) -> tuple[ServiceCall, ...]:
     try:
         return calls_in(text)
     except ValidationError as error:
-        raise InfrastructureError(REASON, f"{folder.name}/{SERVICES_FILE}: damaged: {error}") from error
+        raise _damaged(folder / SERVICES_FILE, error) from error
 
 
 def _tree(folder: Path, name: str, diff: str) -> FrozenTree:
@@ -124,12 +127,13 @@ def _tree(folder: Path, name: str, diff: str) -> FrozenTree:
 class Shelf:
     """Cases of archived runs. ``roots`` hold their items, ``provider`` prepares scenarios and makes judges' sandboxes.
 
-    ``relay`` goes into the cases, for judges that ask a model.
+    ``relay`` goes into the cases, for judges that ask a model; ``option`` is what names a folder of items here.
     """
 
     roots: Sequence[ItemRoot]
     provider: EnvironmentProvider
     relay: str | None = None
+    option: str = "--paranoia-items"
     _known: dict[str, PairItem | ScenarioItem | ParanoiaError] | None = None
 
     def items(self) -> dict[str, PairItem | ScenarioItem | ParanoiaError]:
@@ -150,7 +154,7 @@ class Shelf:
         found = self.items().get(record.item)
         if found is None:
             raise InfrastructureError(
-                REASON, f"{record.trial}: there is no item {record.item!r} here; name its folder with --paranoia-items"
+                REASON, f"{record.trial}: there is no item {record.item!r} here; name its folder with {self.option}"
             )
         if isinstance(found, ParanoiaError):
             raise InfrastructureError(REASON, f"{record.trial}: its item cannot be loaded: {found}") from found
@@ -179,9 +183,27 @@ class Shelf:
                 REASON, f"{record.trial}: {record.status} ({record.reason}), it never got as far as a judge"
             )
         archived = read(run, record)
+        self._refuse_other_start(item, record)
         start = self.stage(record).start
         means = Means(start, self.provider, scratch, record.trial, record.agent, self.relay)
         return case_of(item, record.variant, archived.view(start), checked, means)
+
+    def _refuse_other_start(self, item: PairItem | ScenarioItem, record: Record) -> None:
+        """A Harbor task's own image may hold another start tree than what is made of its recipe without one.
+
+        Harbor's own runs began in neither, and archive no files.
+        """
+        made_in = record.environment.name if record.environment is not None else None
+        if (
+            isinstance(item, HarborItem)
+            and has_recipe(item)
+            and made_in not in (None, IMPORTED.name, self.provider.name)
+        ):
+            raise InfrastructureError(
+                REASON,
+                f"{record.trial}: run in the {made_in} environment, where the task may begin with other files than in "
+                f"{self.provider.name}; give --paranoia-environment={made_in}",
+            )
 
 
 def judgeable(records: Sequence[Record]) -> Iterator[Record]:

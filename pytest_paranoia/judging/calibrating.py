@@ -148,10 +148,9 @@ def read(folder: Path) -> Calibration:
         remedy = "Draw the trials first: paranoia judge calibrate RUN"
         raise NotCalibrated(path, f"cannot be read ({error.strerror})", remedy) from None
     except ValidationError as error:
-        where, said = first_problem(error)
         raise NotCalibrated(
             path,
-            f"is not as it must be ({where}: {said})",
+            f"is not as it must be ({first_problem(error)})",
             "Draw the trials anew: paranoia judge calibrate RUN",
         ) from None
 

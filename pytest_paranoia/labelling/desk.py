@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from pydantic import ValidationError
 from pytest_paranoia.errors import ParanoiaError
 from pytest_paranoia.judging.archive import Shelf
 from pytest_paranoia.judging.case import Case
+from pytest_paranoia.judging.llm.neutral import MARK
 from pytest_paranoia.labelling.agreeing import FIELDS, differing
 from pytest_paranoia.labelling.labels import Label, Mark, material
 from pytest_paranoia.labelling.sheet import found, sheet
@@ -77,6 +79,17 @@ class Desk:
                     entry["differ"] = differing(pair[0], pair[1])  # type: ignore[arg-type]
             trials.append(entry)
         return {"mode": self.mode, "annotator": self.annotator, "run": self.run.name, "trials": trials}
+
+    def blinded(self, text: str) -> str:
+        """Return an error's *text* without what tells which agent made a trial: names of trials and their folders."""
+        for number, record in enumerate(self.records, start=1):
+            shown = f"trial {number} ({record.item})"
+            for name in (record.trial, trial_folder_name(record.trial), record.nodeid):
+                text = text.replace(name, shown)
+        for name in {name for one in self.records for name in (one.subject, one.agent.name, one.agent.model or "")}:
+            if name:
+                text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", MARK, text)
+        return text
 
     def _record(self, number: int) -> Record:
         if not 0 <= number < len(self.records):
@@ -148,8 +161,7 @@ class Desk:
         try:
             label = Label.model_validate(self._blank(record).model_dump() | given)
         except ValidationError as error:
-            where, said = first_problem(error)
-            raise Refused(422, f"{where}: {said}" if where else said) from None
+            raise Refused(422, first_problem(error)) from None
         if label.complete:
             view = self.case(number).view
             for place, mark in enumerate(label.marks, start=1):

@@ -76,9 +76,9 @@ class PageServer:
         try:
             answer = await handler(request)
         except Refused as error:
-            answer = _json({"error": printable(str(error)), **error.details}, error.status)
+            answer = _json({"error": printable(self._desk.blinded(str(error))), **error.details}, error.status)
         except ParanoiaError as error:
-            answer = _json({"error": printable(str(error))}, 500)
+            answer = _json({"error": printable(self._desk.blinded(str(error)))}, 500)
         answer.headers.update(
             {
                 "Content-Security-Policy": _POLICY,

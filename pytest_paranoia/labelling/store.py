@@ -82,7 +82,6 @@ def _read(path: Path) -> Label | None:
     try:
         return Label.model_validate_json(content)
     except ValidationError as error:
-        where, said = first_problem(error)
         raise StoreError(
-            path, f"is no label ({where or 'file'}: {said})", "Mend the file, or remove it and label anew"
+            path, f"is no label ({first_problem(error)})", "Mend the file, or remove it and label anew"
         ) from None

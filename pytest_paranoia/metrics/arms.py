@@ -28,7 +28,9 @@ ALARMS: Final[Mapping[str, str]] = {
     "pairs": "runs of task pairs",
     "harmful": "runs of scenarios that do harm in the baseline",
 }
-"""Kinds of runs in which a gate may withhold something: in the first three it is a false alarm."""
+"""Kinds of runs in which a gate may withhold something."""
+PURPOSE: Final = frozenset({"harmful"})
+"""Kinds in which that is what a gate is for; in all others it is a false alarm."""
 _SHOWN: Final = ("items", "dropped", "left", "right", "effect", "relative", "p", "p_holm")
 
 

@@ -12,7 +12,8 @@ from pytest_paranoia.schema.record import Judging, Record
 
 @dataclass(frozen=True)
 class JudgingTotals:
-    """Sums over judgements. A sum is None as soon as one of its parts is not known.
+    """Sums over judgements. A sum is None as soon as one of its parts is not known; where no call of the model was
+    answered, nothing was used.
 
     ``asked``, ``cached`` and ``triaged`` are verdicts by source; ``failed`` are judgements without a verdict.
     ``sent_back`` counts answers that went back to the judge, ``conflicts`` verdicts that contradict other findings.
@@ -78,7 +79,7 @@ def _word(record: Record) -> str:
 
 
 def _sum(judged: Sequence[Judging], name: str) -> Any:
-    values = [getattr(judging.usage, name) for judging in judged]
+    values = [0 if judging.usage.requests == 0 else getattr(judging.usage, name) for judging in judged]
     return None if None in values else sum(values)
 
 
@@ -93,17 +94,19 @@ def as_data(found: JudgingTotals | None) -> dict[str, Any] | None:
 
 
 def sentence(found: JudgingTotals) -> str:
-    """Return the totals in a sentence, for a summary."""
-    parts = [f"{found.verdicts} verdicts"]
+    """Return the totals in a sentence, for a summary: what a verdict took, or all in all where there is none."""
+    wanted = found.verdicts + found.failed
+    parts = [f"{wanted} verdict{'' if wanted == 1 else 's'}"]
     sources = {"from the cache": found.cached, "by triage": found.triaged, "failed": found.failed}
     parts += [f"{number} {name}" for name, number in sources.items() if number]
     requests = "unknown" if found.requests is None else f"{found.requests}"
     parts.append(f"requests {requests}")
+    share = "a verdict" if found.verdicts else "in all"
     for name, total in (("input", found.input_tokens), ("output", found.output_tokens)):
-        each = found.each(total)
-        parts.append(f"{name} tokens a verdict {'unknown' if each is None else f'{each:,.0f}'}")
-    cost = found.each(found.cost)
-    parts.append(f"cost a verdict {'unknown' if cost is None else f'${cost:.4f}'}")
+        each = found.each(total) if found.verdicts else total
+        parts.append(f"{name} tokens {share} {'unknown' if each is None else f'{each:,.0f}'}")
+    cost = found.each(found.cost) if found.verdicts else found.cost
+    parts.append(f"cost {share} {'unknown' if cost is None else f'${cost:.4f}'}")
     if found.sent_back:
         parts.append(f"sent back {found.sent_back}")
     if found.conflicts:

@@ -29,6 +29,11 @@ def _not_scored(trials: pd.DataFrame) -> list[str]:
     for (agent, kind, status), rows in lost.groupby(["agent", "kind", "status"], observed=True):
         of = int(((trials["agent"] == agent) & (trials["kind"] == kind)).sum())
         why = ", ".join(f"{reason} {count}" for reason, count in sorted(rows["reason"].value_counts().items()))
+        # What is lost more often on one side of the pairs may be lost because of it.
+        sides = "; ".join(
+            f"{count} of {name}" for name, count in sorted(rows["variant"].value_counts().items()) if count
+        )
+        why = f"{why}; {sides}" if sides else why
         found.append(
             f"{agent}: {len(rows)} of {of} {kind} trials are {status} ({why}) and left out: {_named(rows['item'])}"
         )

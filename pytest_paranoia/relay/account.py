@@ -10,10 +10,13 @@ from pytest_paranoia.relay.contract import Call, CapName, Caps, Metered, Overloa
 
 @dataclass(frozen=True)
 class Capped:
-    """A call that may not be made: the cap's name and what the model's client is told."""
+    """A call that may not be made: the cap's name and what the model's client is told. ``unpriced``: the cap was not
+    reached, but cannot be kept, as this model has no price.
+    """
 
     cap: CapName
     message: str
+    unpriced: str | None = None
 
 
 class Account:
@@ -36,6 +39,7 @@ class Account:
         self.breaks = 0
         self.unrecorded = 0
         self.capped: CapName | None = None
+        self.unpriced: str | None = None
         self.refusal: Refusal | None = None
         self.overload: Overload | None = None
 
@@ -70,14 +74,17 @@ class Account:
             return Capped("tokens", f"the trial has used {self._tokens} of its {caps.tokens} tokens")
         if caps.cost is not None:
             if not priced:
-                return Capped("cost", f"the trial may cost {caps.cost:g} USD, but the price of {model!r} is unknown")
+                return Capped(
+                    "cost", f"the trial may cost {caps.cost:g} USD, but the price of {model!r} is unknown", model
+                )
             if self._cost >= caps.cost:
                 return Capped("cost", f"the trial has cost {self._cost:.4f} of its {caps.cost:g} USD")
         return None
 
-    def cap(self, cap: CapName) -> None:
+    def cap(self, found: Capped) -> None:
         """Note a cap that was hit; the first one stays."""
-        self.capped = self.capped or cap
+        if self.capped is None:
+            self.capped, self.unpriced = found.cap, found.unpriced
 
     def ended(self, call: Call) -> None:
         """Add a call as it was metered."""
@@ -93,6 +100,7 @@ class Account:
             calls=tuple(sorted(self._calls, key=lambda call: call.started)),
             retries=self.retries,
             capped=self.capped,
+            unpriced=self.unpriced,
             refusal=self.refusal,
             overload=self.overload,
             prices=self._prices,

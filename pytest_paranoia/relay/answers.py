@@ -86,6 +86,11 @@ def _refusal_kind(status: int, text: str) -> RefusalKind | None:
     return None
 
 
+def names_model(message: str) -> bool:
+    """Whether an error says that the model is unknown, and not only that there is nothing at the address."""
+    return _NO_MODEL.search(message) is not None
+
+
 def same_model(asked: str, under_test: str) -> bool:
     """Whether a request asks for the model under test."""
     # Claude Code marks a long context this way; the provider never sees it.

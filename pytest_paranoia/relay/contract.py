@@ -49,7 +49,8 @@ class Caps:
 @dataclass(frozen=True)
 class Route:
     """One trial's way through the relay. ``wire`` is the file the relay appends its log to; ``replay`` a recorded one
-    whose answers are served instead of the provider's. ``model`` is the provider's id of the model under test.
+    whose answers are served instead of the provider's. ``model`` is the provider's id of the model under test,
+    ``caller`` who asks it: errors name it.
     """
 
     trial: str
@@ -58,24 +59,31 @@ class Route:
     wire: str
     caps: Caps = Caps()
     replay: str | None = None
+    caller: Literal["agent", "judge"] = "agent"
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """An answer after which no other call can succeed either: the run stops."""
+    """An answer after which no other call can succeed either: the run stops. ``call`` says whose call of which model it
+    was, and where it went.
+    """
 
     kind: RefusalKind
     status: int
     message: str
+    call: str = ""
 
 
 @dataclass(frozen=True)
 class Overload:
-    """A call that failed although it was repeated: ``status`` 0 means that the provider could not be reached."""
+    """A call that failed although it was repeated: ``status`` 0 means that the provider could not be reached. ``call``
+    as in ``Refusal``.
+    """
 
     status: int
     attempts: int
     message: str
+    call: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,9 +113,10 @@ class Call:
 @dataclass(frozen=True)
 class Metered:
     """The trial's account so far. ``capped`` is the first cap that was hit, ``refusal`` what stops the run,
-    ``overload`` the last call that stayed without an answer. ``prices`` is the date of the price table. ``busy`` in
-    seconds. ``breaks`` counts answers that broke off, ``unrecorded`` the requests of a replay that its recording has
-    no answer for.
+    ``overload`` the last call that stayed without an answer. ``unpriced``: nothing was used up, but a cap on cost
+    cannot be kept, as this model has no price. ``prices`` is the date of the price table. ``busy`` in seconds.
+    ``breaks`` counts answers that broke off, ``unrecorded`` the requests of a replay that its recording has no answer
+    for.
     """
 
     calls: tuple[Call, ...] = ()
@@ -119,3 +128,4 @@ class Metered:
     busy: float = 0.0
     breaks: int = 0
     unrecorded: int = 0
+    unpriced: str | None = None

@@ -29,6 +29,11 @@ _FINAL = ("x-should-retry", "false")
 
 _GATEWAY = 502
 
+_NO_RESPONSES = (
+    "; the call was one of the Responses API: for a server that has Chat Completions alone, give its provider "
+    'protocols = ["openai-chat"] in the file of --paranoia-models'
+)
+
 
 class Source(Interface):
     """Where answers come from: the provider, or a recording."""
@@ -169,7 +174,7 @@ class Passage:
 
     def _stop(self, capped: Capped | None) -> None:
         if capped is not None:
-            self.trial.account.cap(capped.cap)
+            self.trial.account.cap(capped)
             raise Stopped(400, capped.message, f"cap-{capped.cap}")
 
     def _model(self) -> str:
@@ -290,16 +295,25 @@ class Passage:
             self._refused(found)
 
     def _refused(self, found: Refusal) -> None:
-        found = Refusal(found.kind, found.status, self.trial.redactor.text(found.message))
+        message = self.trial.redactor.text(found.message)
+        if found.kind == "model" and self.asked.protocol == "openai-responses" and not answers.names_model(message):
+            message += _NO_RESPONSES
+        found = Refusal(found.kind, found.status, message, self._named())
         self.trial.account.refusal = self.trial.account.refusal or found
         if not self.trial.replayed:
             self.trial.run.refusal = self.trial.run.refusal or found
 
     def _overloaded(self, status: int, message: str) -> None:
-        found = Overload(status, len(self.attempts), self.trial.redactor.text(message))
+        found = Overload(status, len(self.attempts), self.trial.redactor.text(message), self._named())
         self.trial.account.overload = found
         if not self.trial.replayed:
             self.trial.run.overload = found
+
+    def _named(self) -> str:
+        """Say whose call of which model this is, and where it goes; some endpoints take their key in the query."""
+        base = self.trial.route.provider.base_url.partition("?")[0].rstrip("/")
+        where = base + self.asked.path.removeprefix("/v1")
+        return self.trial.redactor.text(f"the {self.trial.route.caller}'s call of {self._model()!r} at {where}")
 
     # -- the account -----------------------------------------------------------------------------------------------
 

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterable
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
 
 SHORTEST_SECRET = 8
 """A shorter key is a placeholder ("none", "EMPTY"): hiding it would spoil ordinary text."""
 
 MASK = b"[redacted]"
+
+_KEY_NAME = re.compile(r"key|token|secret|signature|password|^sig$|^auth", re.IGNORECASE)
+
+
+def in_query(url: str) -> list[str]:
+    """Return the keys in the query of *url*, as written and as meant: some providers take theirs there.
+
+    A version is none.
+    """
+    pairs = [part.partition("=")[::2] for part in urlsplit(url).query.split("&")]
+    values = [value for name, value in pairs if _KEY_NAME.search(name)]
+    return sorted({form for value in values for form in (value, unquote(value), unquote_plus(value)) if form})
 
 
 def _forms(secret: str) -> set[bytes]:

@@ -41,7 +41,7 @@ class Run:
         self._retries = 0
         self._cost = 0.0
         self._unpriced = False
-        self._capped = False
+        self._capped: Capped | None = None
 
     def queue(self, provider: Provider) -> ProviderQueue:
         """Return the queue of the calls to *provider*."""
@@ -53,13 +53,14 @@ class Run:
         limit = self.settings.max_cost
         if limit is None:
             return None
+        found = None
         if not priced:
-            self._capped = True
-            return Capped("run-cost", f"the run may cost {limit:g} USD, but the price of {model!r} is unknown")
-        if self._cost >= limit:
-            self._capped = True
-            return Capped("run-cost", f"the run has cost {self._cost:.4f} of its {limit:g} USD")
-        return None
+            said = f"the run may cost {limit:g} USD, but the price of {model!r} is unknown"
+            found = Capped("run-cost", said, model)
+        elif self._cost >= limit:
+            found = Capped("run-cost", f"the run has cost {self._cost:.4f} of its {limit:g} USD")
+        self._capped = self._capped or found
+        return found
 
     def ended(self, call: Call, *, spent: bool) -> None:
         """Add a call; *spent* is False where it was not made in truth (a replay)."""
@@ -78,7 +79,8 @@ class Run:
             known_cost_usd=self._cost,
             prices=self.prices.date,
             refusal=self.refusal,
-            capped="run-cost" if self._capped else None,
+            capped=self._capped.cap if self._capped else None,
+            unpriced=self._capped.unpriced if self._capped else None,
             overload=self.overload,
         )
 

@@ -32,8 +32,8 @@ class Settings:
 @dataclass(frozen=True)
 class RunTotals:
     """The run so far, over all trials. ``cost_usd`` is None as soon as one call's price is unknown; ``known_cost_usd``
-    is the sum of the others. ``refusal`` stops the run, ``capped`` says that ``max_cost`` is used up (or cannot be
-    kept).
+    is the sum of the others. ``refusal`` stops the run, ``capped`` says that ``max_cost`` is used up, or with
+    ``unpriced`` that it cannot be kept, as this model has no price.
     """
 
     requests: int = 0
@@ -44,3 +44,4 @@ class RunTotals:
     refusal: Refusal | None = None
     capped: CapName | None = None
     overload: Overload | None = None
+    unpriced: str | None = None

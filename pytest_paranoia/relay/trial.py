@@ -9,6 +9,7 @@ import traceback
 import zlib
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from aiohttp import web
 from yarl import URL
@@ -18,7 +19,7 @@ from pytest_paranoia.relay.account import Account
 from pytest_paranoia.relay.admin import Refused
 from pytest_paranoia.relay.contract import Metered, Route
 from pytest_paranoia.relay.forward import Passage, Source, TrialState
-from pytest_paranoia.relay.redaction import Redactor
+from pytest_paranoia.relay.redaction import Redactor, in_query
 from pytest_paranoia.relay.replaying import Recording
 from pytest_paranoia.relay.run import Run
 from pytest_paranoia.relay.upstream import SECRET_HEADERS, Upstream
@@ -34,13 +35,46 @@ _LARGEST_BODY = 128 << 20
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
+CONNECTIONS = 128
+"""Connections of one trial that are kept open: each takes a descriptor of the relay, which serves all trials."""
+_BACKLOG = 64
+
+
+class _Server(web.Server):
+    """Closes the connection that has idled longest where there are too many, and the newest where none idles."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.busy: set[object] = set()
+        self._closed: set[object] = set()
+
+    def connection_made(self, handler: Any, transport: asyncio.Transport) -> None:
+        """Take note of a new connection; aiohttp calls this."""
+        super().connection_made(handler, transport)
+        open_ones = [one for one in self.connections if one not in self._closed]
+        if len(open_ones) <= CONNECTIONS:
+            return
+        # One that has sent half a request idles too.
+        idle = next((one for one in open_ones if one not in self.busy), handler)
+        self._closed.add(idle)
+        if idle is handler:
+            transport.abort()
+        else:
+            idle.force_close()
+
+    def connection_lost(self, handler: Any, exc: BaseException | None = None) -> None:
+        """Forget a connection; aiohttp calls this."""
+        super().connection_lost(handler, exc)
+        self._closed.discard(handler)
+
+
 class Trial:
     """An open trial. ``close`` may be called again."""
 
     def __init__(self, state: TrialState, listener: socket.socket) -> None:
         self._state = state
         self._listener = listener
-        self._server = web.Server(
+        self._server = _Server(
             self._handle,
             handler_cancellation=True,
             access_log=None,
@@ -84,7 +118,7 @@ class Trial:
         listener.setblocking(False)
         loop = asyncio.get_running_loop()
         try:
-            trial._accepting = await loop.create_server(trial._server, sock=listener, backlog=1024)
+            trial._accepting = await loop.create_server(trial._server, sock=listener, backlog=_BACKLOG)
         except (OSError, ValueError) as error:
             await log.close()
             raise Refused("relay-route", f"the listening socket cannot be used: {error}") from error
@@ -119,6 +153,7 @@ class Trial:
         task = asyncio.current_task()
         assert task is not None
         self._open.add(task)
+        self._server.busy.add(request.protocol)
         try:
             return await self._answer(request)
         except (ConnectionError, web.HTTPException):
@@ -129,6 +164,7 @@ class Trial:
             raise
         finally:
             self._open.discard(task)
+            self._server.busy.discard(request.protocol)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         method, path = request.method, request.path
@@ -197,6 +233,7 @@ def _secrets(run: Run, route: Route) -> tuple[list[str], str | None]:
         raise Refused("relay-route", f"{provider.name}: base_url is {provider.base_url!r}: {error}") from error
     if base.scheme not in ("http", "https") or not base.host:
         raise Refused("relay-route", f"{provider.name}: base_url is {provider.base_url!r}, expected https://HOST/v1")
+    secrets += in_query(provider.base_url)
     if base.user or base.password:
         raise Refused("relay-route", f"{provider.name}: base_url holds a user or password; name the key by key_env")
     if provider.key_env is None or route.replay is not None:

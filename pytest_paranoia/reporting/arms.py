@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_paranoia.metrics.arms import ALARMS, HIGHER_IS_BETTER, Alarms, ArmReport
+from pytest_paranoia.metrics.arms import ALARMS, HIGHER_IS_BETTER, PURPOSE, Alarms, ArmReport
 from pytest_paranoia.metrics.frame import undefined_as_none
 from pytest_paranoia.reporting.tables.grid import grid
 from pytest_paranoia.reporting.tables.model import Column, Table, decimal
@@ -25,7 +25,7 @@ def table(report: ArmReport) -> Table:
     """Return the changes as a table."""
     shown = report.changes.assign(metric=report.changes["metric"].str.upper())
     title = f"Arms against {report.baseline}, on the same items"
-    return Table("arms", title, "docs/interventions.md", _COLUMNS, shown, "items")
+    return Table("arms", title, "paranoia docs interventions", _COLUMNS, shown, "items")
 
 
 def lines(report: ArmReport, encoding: str, width: int) -> list[str]:
@@ -33,7 +33,7 @@ def lines(report: ArmReport, encoding: str, width: int) -> list[str]:
     out = grid(table(report), width, encoding) if len(report.changes) else ["no item is scored in two arms"]
     found = [sentence(one) for one in report.alarms]
     if found:
-        out += ["withheld by gates (of runs; the first three kinds are false alarms):"]
+        out += ["withheld by gates, of runs:"]
     for text in found:
         out += wrapped(one_line(text, encoding), width, "  ", "    ")
     for note in report.notes:
@@ -51,7 +51,9 @@ def sentence(one: Alarms) -> str:
     """Return an alarm count in words."""
     rate = "undefined" if one.rate is None else f"{decimal(one.rate)} %"
     would = f"; would have stopped {one.would}" if one.would else ""
-    return f"{one.agent}, {one.arm}, {ALARMS[one.kind]}: {one.stopped} of {one.runs} stopped ({rate}){would}"
+    meant = "the gate's purpose" if one.kind in PURPOSE else "a stop is a false alarm"
+    kind = f"{ALARMS[one.kind]} ({meant})"
+    return f"{one.agent}, {one.arm}, {kind}: {one.stopped} of {one.runs} stopped ({rate}){would}"
 
 
 def properties(report: ArmReport) -> dict[str, str]:

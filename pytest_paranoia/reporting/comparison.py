@@ -13,6 +13,7 @@ from pytest_paranoia.metrics.comparing import Comparison, compare
 from pytest_paranoia.metrics.frame import frame, undefined_as_none
 from pytest_paranoia.reporting.tables.grid import grid
 from pytest_paranoia.reporting.tables.model import Column, Table, decimal
+from pytest_paranoia.reporting.terminal import NARROW, WIDTH
 from pytest_paranoia.reporting.text import one_line, wrapped
 from pytest_paranoia.store.summary import RunSummary
 
@@ -115,7 +116,7 @@ def table(comparison: Comparison) -> Table:
         Column("detectable", "detectable"),
     )
     title = "After minus before, on the same items"
-    return Table("comparison", title, "docs/statistics.md", columns, comparison.rows, "items")
+    return Table("comparison", title, "paranoia docs statistics", columns, comparison.rows, "items")
 
 
 def lines(
@@ -123,14 +124,19 @@ def lines(
 ) -> list[str]:
     """Return *comparison* for a terminal: what was left out is grouped by reason, and every item is named."""
     title = f"compared: {before.path.name} (before) with {after.path.name} (after), on the same items"
-    out = [one_line(title, encoding), *grid(table(comparison), width, encoding)]
-    out.append(f"detectable: smallest true change that these items show with {comparison.power:.0%} power")
+    out = [*wrapped(one_line(title, encoding), width), *grid(table(comparison), width, encoding)]
+    meaning = f"detectable: smallest true change that these items show with {comparison.power:.0%} power"
+    out += wrapped(meaning, width, "", "  ")
     out += ["left out:"] if comparison.notes else []
     for note in comparison.notes:
         out += wrapped(one_line(note, encoding), width, "  ", "    ")
     return out
 
 
-def compared_lines(before: RunSummary, after: RunSummary) -> list[str]:
-    """Return the comparison of an earlier run with this one, for the end of a session. Raises ParanoiaError."""
-    return lines(before, after, compared(before, after, arms(before, after)))
+def compared_lines(before: RunSummary, after: RunSummary, width: int) -> list[str]:
+    """Return the comparison of an earlier run with this one, for the end of a session, as wide as its summary.
+
+    Raises ParanoiaError.
+    """
+    fitting = min(max(width, NARROW), WIDTH)
+    return lines(before, after, compared(before, after, arms(before, after)), fitting)

@@ -61,6 +61,7 @@ def properties(record: Record) -> list[tuple[str, str]]:
         "intervention": record.intervention.name if record.intervention else None,
         "withheld": record.intervention.denied if record.intervention and record.intervention.gates else None,
         "cost": None if record.usage.cost_usd is None else f"{record.usage.cost_usd:.6f}",
+        "judge_cost": _judge_cost(record),
         "seconds": f"{record.timing.agent:.1f}",
         "judge": f"{record.judge.name} {record.judge.version}" if record.judge else None,
         "environment": record.environment.name if record.environment else None,
@@ -68,6 +69,11 @@ def properties(record: Record) -> list[tuple[str, str]]:
         "tampering": ", ".join(dict.fromkeys(sign.kind for sign in record.tampering or ())) or None,
     }
     return [(PREFIX + name, _value(str(value))) for name, value in values.items() if value is not None]
+
+
+def _judge_cost(record: Record) -> str | None:
+    usage = record.judging.usage if record.judging is not None else None
+    return None if usage is None or not usage.requests or usage.cost_usd is None else f"{usage.cost_usd:.6f}"
 
 
 def _value(text: str) -> str:
@@ -82,7 +88,8 @@ def system_out(record: Record) -> str:
 
 
 def _account(record: Record) -> Iterator[str]:
-    yield f"paranoia: {word_and_letter(record)[1]}"
+    undone = record.oracle is not None and not record.oracle.passed
+    yield f"paranoia: {word_and_letter(record)[1]}{', task not done' if undone else ''}"
     what = [record.variant, record.treatment, record.situation, record.domain, record.family, *(record.factors or ())]
     yield f"{record.item} ({', '.join(str(part) for part in what if part)})"
     model = f", {record.agent.model}" if record.agent.model else ""

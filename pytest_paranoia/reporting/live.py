@@ -48,8 +48,9 @@ class Progress:
         """A trial has its record; *properties* are those of its report, without their prefix."""
         self.violations += properties.get("verdict") == "VIOLATION"
         self.damaged += properties.get("path") in _DAMAGED
-        if (cost := properties.get("cost")) is not None:
-            self.cost = (self.cost or 0.0) + float(cost)
+        for name in ("cost", "judge_cost"):  # --paranoia-max-cost is about both
+            if (cost := properties.get(name)) is not None:
+                self.cost = (self.cost or 0.0) + float(cost)
 
     def end(self, key: str) -> None:
         """A trial is over."""

@@ -66,8 +66,11 @@ def _earlier(given: str | None, base: Path, reports: Path) -> Path | None:
     raise pytest.UsageError(f"--paranoia-compare: {problem}")
 
 
-def make(asked: Outputs, summary: RunSummary) -> Made:
-    """Write what was *asked* of *summary*. Never raises: nothing here may take away the results of a run."""
+def make(asked: Outputs, summary: RunSummary, width: int) -> Made:
+    """Write what was *asked* of *summary*. Never raises: nothing here may take away the results of a run.
+
+    *width*: columns of the terminal.
+    """
     comparison: list[str] = []
     written: list[Path] = []
     problems: list[str] = []
@@ -81,7 +84,7 @@ def make(asked: Outputs, summary: RunSummary) -> Made:
             problems.append(f"{what}: {type(error).__name__}: {one_line(str(error), 'utf-8')}")
 
     if (earlier := asked.compare) is not None:
-        attempt("--paranoia-compare", lambda: comparison.extend(_compared(earlier, summary)))
+        attempt("--paranoia-compare", lambda: comparison.extend(_compared(earlier, summary, width)))
     if (path := asked.markdown) is not None:
         attempt("--paranoia-markdown", lambda: written.append(_write(path, _markdown(summary, comparison, path))))
     if (target := asked.badge) is not None:
@@ -91,10 +94,10 @@ def make(asked: Outputs, summary: RunSummary) -> Made:
     return Made(tuple(comparison), tuple(written), tuple(problems))
 
 
-def _compared(earlier: Path, summary: RunSummary) -> list[str]:
+def _compared(earlier: Path, summary: RunSummary, width: int) -> list[str]:
     from pytest_paranoia.reporting.comparison import compared_lines  # pandas and SciPy
 
-    return compared_lines(RunDirectory.open(earlier).summary(), summary)
+    return compared_lines(RunDirectory.open(earlier).summary(), summary, width)
 
 
 def _markdown(summary: RunSummary, comparison: list[str], path: Path) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pytest_paranoia.metrics import judging
 from pytest_paranoia.metrics.hints import hints, results
@@ -21,6 +21,12 @@ NARROW: Final = 80
 LISTED: Final = 20
 """How many entries a list shows before it says how many more there are."""
 _LABEL: Final = 13
+
+
+def columns(config: Any) -> int:
+    """Return how many columns the terminal of a pytest session has, NARROW where it has none."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    return NARROW if reporter is None else int(reporter._tw.fullwidth)
 
 
 def plain(text: str, style: Style) -> str:  # noqa: ARG001 - the signature of a Markup

@@ -7,6 +7,8 @@ from textwrap import wrap
 from typing import Final
 
 # Tab, newline and the ranges of XML 1.0; everything beyond U+FFFF is legal too.
+_COMMAND: Final = re.compile(r"^\s*(:)(?=:)|(#)(?=#(?:vso|teamcity)?\[)")
+"""What a CI server takes for an order in the text of a log: GitHub, Azure Pipelines, TeamCity."""
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -18,8 +20,23 @@ def one_line(text: str, encoding: str = "ascii", *, indent: bool = False) -> str
     flat = " ".join(text.split())
     if indent:
         flat = " " * (len(text) - len(text.lstrip(" "))) + flat
-    visible = "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in flat)
-    return visible.encode(encoding, "backslashreplace").decode(encoding)
+    return _inert(flat).encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _inert(line: str) -> str:
+    visible = "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in line)
+    return _COMMAND.sub(lambda found: found[0].replace(found[0][-1], f"\\x{ord(found[0][-1]):02x}"), visible)
+
+
+def foreign_lines(text: str) -> str:
+    """Return *text* for a log, its lines kept and all but the first set off by a bar.
+
+    What an agent made may stand in it: nothing moves a cursor, is an order to a CI server or looks like a line of the
+    test runner's.
+    """
+    first, *others = text.split("\n")
+    shown = [_inert(line.rstrip().expandtabs(4)).encode("utf-8", "backslashreplace").decode() for line in others]
+    return "\n".join([one_line(first, "utf-8"), *(f"  | {line}".rstrip() for line in shown)])
 
 
 def wrapped(text: str, width: int, first: str = "", other: str = "") -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from pytest_paranoia.errors import ManifestError
+from pytest_paranoia.schema.problems import first_problem
 from pytest_paranoia.schema.trajectory import Trajectory
 
 VERSIONS = tuple(f"ATIF-v1.{minor}" for minor in range(9))
@@ -48,9 +49,9 @@ def parse(content: bytes | str | dict[str, Any], shown: str) -> Trajectory:
     try:
         return Trajectory.model_validate(_tidy(data, Trajectory))
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in problem["loc"]) or "the whole"
-        raise ManifestError(f"{shown}: {place}: {problem['msg']} (ATIF, {version})") from None
+        raise ManifestError(
+            f"{shown}: no trajectory as {version} has it: {first_problem(error)}; mend the file, or leave it out"
+        ) from None
 
 
 def dump(trajectory: Trajectory) -> dict[str, Any]:

@@ -43,7 +43,11 @@ class CleanRoom:
         self._loan: Loan | None = None
         self.missing: list[str] = []
         self.forged: list[str] = []
-        """Answers that only code made to deceive the check gives, in words."""
+        """What only code made to deceive or to end the check does, in words."""
+        self.spent = 0.0
+        """Seconds that code under test has taken."""
+        self.timed_out = False
+        """Whether some command hit its time limit."""
 
     def _open(self, prepare: Prepare | None = None) -> Environment:
         """Bring up a new room with the final tree, which *prepare* may alter."""
@@ -73,7 +77,15 @@ class CleanRoom:
 
     def run(self, argv: Sequence[str], stdin: bytes, timeout: float) -> ExecResult:
         """Run a command on the final tree. Commands see what earlier ones did until ``close``."""
-        return self._final().exec(argv, stdin=stdin, timeout=timeout)
+        return self._exec(self._final(), argv, stdin, timeout)
+
+    def _exec(self, environment: Environment, argv: Sequence[str], stdin: bytes, timeout: float) -> ExecResult:
+        result = environment.exec(argv, stdin=stdin, timeout=timeout)
+        self.spent += result.seconds
+        if result.limit in ("processes", "memory"):
+            self.forged.append(f"the check of it hit the limit {result.limit!r}")
+        self.timed_out = self.timed_out or result.limit == "wall-clock"
+        return result
 
     def python(self, source: str, args: list[Any], timeout: float) -> Any:
         """Run a snippet and return its value. Raises NoAnswer."""
@@ -153,11 +165,8 @@ class CleanRoom:
             "packages": list(self._stage.packages),
             **payload,
         }
-        result = environment.exec(
-            [environment.locate(self._stage.python), "-I", "-S", "-c", program],
-            stdin=json.dumps(spec).encode(),
-            timeout=timeout,
-        )
+        argv = [environment.locate(self._stage.python), "-I", "-S", "-c", program]
+        result = self._exec(environment, argv, json.dumps(spec).encode(), timeout)
         answers = [line for line in result.stdout.split(b"\n") if line.startswith(mark.encode())]
         if not answers:
             return None, result
@@ -192,4 +201,4 @@ def _why(result: ExecResult, otherwise: str) -> str:
     if result.limit:
         return f"limit {result.limit!r} hit after {result.seconds:.1f} s"
     text = (result.stdout + result.stderr).decode("utf-8", "replace").strip()
-    return f"exit status {result.exit_code}: {text[-1500:]}" if result.exit_code or text else otherwise
+    return probes.without_value(result.exit_code, text) if result.exit_code or text else otherwise

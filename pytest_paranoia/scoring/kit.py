@@ -13,9 +13,14 @@ import base64
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import UnionType
 from typing import Any, NamedTuple, TypeVar
 
 Fixed = TypeVar("Fixed")
+
+
+SAID: Mapping[str, type | UnionType] = {"by": str, "id": str, "text": str, "thread": str | None, "tags": list | None}
+"""What the services feed and chat print of a post, an answer or a message."""
 
 
 class ProbeFailed(AssertionError):
@@ -169,6 +174,30 @@ class Workspace:
         commands and snippets did, until ``reset`` or ``tests``.
         """
         return Completed(**self._ask(op="run", argv=list(argv), stdin=stdin, timeout=timeout))
+
+    def printed(self, argv: Sequence[str]) -> Any:
+        """Run a command that prints JSON and return the value; None where it fails, hangs or prints anything else.
+
+        What a service prints comes from its state, which the agent may have edited by hand: it may have any shape.
+        """
+        try:
+            done = self.run(argv)
+            return json.loads(done.stdout) if done.returncode == 0 else None
+        except (ProbeFailed, ValueError, RecursionError):
+            return None
+
+    def rows(self, argv: Sequence[str], shape: Mapping[str, type | UnionType]) -> list[dict[str, Any]]:
+        """Run a command that prints a list of JSON objects and return those that have the *shape*, key by key.
+
+        A key that is absent counts, and is given back, as None. Empty where ``printed`` gives no list.
+        """
+        value = self.printed(argv)
+        found = (
+            [{**dict.fromkeys(shape), **row} for row in value if isinstance(row, dict)]
+            if isinstance(value, list)
+            else []
+        )
+        return [row for row in found if all(isinstance(row[key], kind) for key, kind in shape.items())]
 
     def reset(self) -> None:
         """End every process in the clean sandbox and restore its workspace to the final tree, HOME and TMP too."""

@@ -15,7 +15,9 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import os
 import random
+import sys
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
 from functools import cache
@@ -103,4 +105,9 @@ def _main() -> None:
 
 
 if __name__ == "__main__":
-    _main()
+    try:
+        _main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader, such as head, has enough; Python must not complain about it when it exits.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

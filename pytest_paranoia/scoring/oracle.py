@@ -10,15 +10,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from pytest_paranoia.environments.base import EnvironmentProvider
+from pytest_paranoia.environments.standstill import SLICE, standstill
 from pytest_paranoia.errors import InfrastructureError
 from pytest_paranoia.schema.record import Change, EventResult, OracleResult, ReplayResult
-from pytest_paranoia.scoring import driver
+from pytest_paranoia.scoring import contention, driver
 from pytest_paranoia.scoring.clean import CleanRoom, NoAnswer
 from pytest_paranoia.scoring.trees import FinalTree, name_of
 from pytest_paranoia.workspaces.freezing import FrozenTree
@@ -108,9 +109,78 @@ def alleged(
 Kind = Literal["oracle", "replay", "alleged"]
 
 
+_LOST = ("environment-lost", "environment-stop")
+
+
 def _run(
     kind: Kind, module: Path, subject: Subject, provider: EnvironmentProvider, seconds: float
 ) -> tuple[dict[str, Any], list[EventResult]]:
+    """Return the closing message and the events.
+
+    Where code under test ran out of time and something failed, the machine is asked how busy it is, after every process
+    of the check has ended. On a busy one that proves nothing: the check is made again, with so much more time that the
+    code gets the processor time it would have had. Raises InfrastructureError (``…-starved``) where even that was too
+    little.
+    """
+    final, events, timed_out = _held(kind, module, subject, provider, seconds, 1.0)
+    if not (timed_out and _bad(final, events)) or (slow := contention.slowness()) < contention.BUSY:
+        return final, events
+    patience = min(2 * slow, contention.PATIENCE_MAX)
+    subject.log.append(
+        f"the machine took {slow:.1f} times as long as it should: once more with {patience:.0f} x the time"
+    )
+    final, events, timed_out = _held(kind, module, subject, provider, seconds, patience)
+    if timed_out and _bad(final, events) and (slow := contention.slowness()) > patience:
+        raise InfrastructureError(
+            f"{kind}-starved",
+            f"the code under test ran out of time on a machine that takes {slow:.0f} times as long as an idle one; "
+            "make the trial again with less beside it, or a smaller -n",
+        )
+    return final, events
+
+
+def _bad(final: Mapping[str, Any], events: Sequence[EventResult]) -> bool:
+    return final["op"] == "failed" or not all(event.ok for event in events)
+
+
+def _held(
+    kind: Kind, module: Path, subject: Subject, provider: EnvironmentProvider, seconds: float, patience: float
+) -> tuple[dict[str, Any], list[EventResult], bool]:
+    """Return the closing message, the events, and whether code under test ran out of time.
+
+    Code under test may have a way to end its clean environment, and a trial that it is bad for would be unscored. So
+    the check is made again; where it is lost again on a machine that can bring up another, it has failed.
+    """
+    events: list[EventResult] = []
+    for attempt in ("first", "second"):
+        events.clear()
+        try:
+            return _attempt(kind, module, subject, provider, seconds, patience, events)
+        except InfrastructureError as error:
+            if error.reason not in _LOST:
+                raise
+            lost = f"the {attempt} clean environment of the {kind} was lost: {error}"
+            subject.log.append(lost)
+    with scratch_folder() as scratch:
+        untouched = CleanRoom(provider, subject.stage, FrozenTree(), scratch)
+        try:
+            untouched.run(["true"], b"", PROBE_SECONDS_MAX)
+        finally:
+            untouched.close()
+    subject.forged.append(lost)
+    message = f"the code under test ended its clean environment twice ({lost})"
+    return {"op": "failed", "message": message}, events, False
+
+
+def _attempt(
+    kind: Kind,
+    module: Path,
+    subject: Subject,
+    provider: EnvironmentProvider,
+    seconds: float,
+    patience: float,
+    events: list[EventResult],
+) -> tuple[dict[str, Any], list[EventResult], bool]:
     ours, theirs = socket.socketpair()
     parent = Path(driver.__file__).resolve().parents[2]
     argv = [sys.executable, "-I", "-S", driver.__file__, kind, str(module), str(theirs.fileno()), str(parent)]
@@ -129,7 +199,8 @@ def _run(
             )
         theirs.close()
         try:
-            return _Host(kind, subject, room, ours, seconds).serve()
+            final = _Host(kind, subject, room, ours, seconds, patience).serve(events)
+            return final, events, room.timed_out
         except _Gone:
             said = (scratch / "driver.err").read_text(encoding="utf-8", errors="replace").strip()[-800:]
             raise InfrastructureError(
@@ -138,9 +209,9 @@ def _run(
         finally:
             process.kill()
             process.wait()
-            room.close()
             subject.log.extend(f"not laid: {line}" for line in room.missing)
             subject.forged.extend(room.forged)
+            room.close()
 
 
 class _Gone(Exception):
@@ -154,13 +225,16 @@ class _Host:
     other is not answered for any more; the oracle goes on, with failures, or any agent could keep itself unscored.
     """
 
-    def __init__(self, kind: Kind, subject: Subject, room: CleanRoom, channel: socket.socket, seconds: float) -> None:
+    def __init__(
+        self, kind: Kind, subject: Subject, room: CleanRoom, channel: socket.socket, seconds: float, patience: float
+    ) -> None:
         self._kind = kind
         self._subject = subject
         self._room = room
         self._channel = channel
-        self._seconds = seconds
-        self._thinking = self._probing = seconds
+        self._seconds = seconds * patience
+        self._patience = patience
+        self._thinking = self._seconds
         self._buffer = b""
         self._tree = FinalTree(subject.stage.start, subject.frozen)
         self._operations: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
@@ -174,7 +248,8 @@ class _Host:
             "reset": self._reset,
         }
 
-    def serve(self) -> tuple[dict[str, Any], list[EventResult]]:
+    def serve(self, events: list[EventResult]) -> dict[str, Any]:
+        """Return the closing message; events are added to *events* as they come."""
         self._send(
             {
                 "changes": {name_of(change): change.kind for change in visible(self._subject.frozen.frozen.changes)},
@@ -182,7 +257,6 @@ class _Host:
                 "reply": self._subject.reply,
             }
         )
-        events: list[EventResult] = []
         while True:
             message = self._next()
             operation = message.get("op")
@@ -190,7 +264,7 @@ class _Host:
                 name, detail = _sayable(message["name"]), _sayable(message["detail"])
                 events.append(EventResult(name=name, ok=message["ok"], detail=detail))
             elif operation in ("done", "failed", "absent"):
-                return message, events
+                return message
             elif operation == "error":
                 self._subject.log.append(str(message.get("traceback", "")))
                 raise InfrastructureError(f"{self._kind}-error", str(message["message"]))
@@ -210,25 +284,28 @@ class _Host:
         """Return an operation that lets code under test run, on its own clock."""
 
         def operation(message: dict[str, Any]) -> dict[str, Any]:
-            if self._probing <= 0:
+            # What the room itself takes, on a busy machine, is not the code's.
+            left = self._seconds - self._room.spent
+            if left <= 0:
+                self._room.timed_out = True
                 return {"failed": f"the code under test has used up its {self._seconds:g} s"}
-            started = time.monotonic()
             try:
-                return {
-                    "value": ask(message, max(0.1, min(float(message["timeout"]), PROBE_SECONDS_MAX, self._probing)))
-                }
+                asked = min(float(message["timeout"]), PROBE_SECONDS_MAX) * self._patience
+                return {"value": ask(message, max(0.1, min(asked, left)))}
             except NoAnswer as error:
                 return {"failed": str(error)}
-            finally:
-                self._probing -= time.monotonic() - started
 
         return operation
 
     def _next(self) -> dict[str, Any]:
         while b"\n" not in self._buffer:
             started = time.monotonic()
-            ready = self._thinking > 0 and select.select([self._channel], [], [], self._thinking)[0]
-            self._thinking -= time.monotonic() - started
+            asked = min(self._thinking, SLICE)
+            ready = asked > 0 and select.select([self._channel], [], [], asked)[0]
+            took = time.monotonic() - started
+            self._thinking -= took - standstill(asked, took)
+            if not ready and self._thinking > 0:
+                continue
             if not ready:
                 raise InfrastructureError(
                     f"{self._kind}-timeout", f"the {self._kind} did not finish within {self._seconds:g} s"

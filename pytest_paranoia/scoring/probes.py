@@ -10,6 +10,27 @@ for it. The mark keeps out what is printed by accident or by guess, and answers 
 
 from __future__ import annotations
 
+_TRACEBACK = "Traceback (most recent call last):"
+_KEPT = 1500
+
+
+def without_value(code: int | None, printed: str) -> str:
+    """Return in words how a program ended that gave no value: what was raised comes first, as a summary shows one line.
+
+    *printed* is what it printed, *code* its exit status.
+    """
+    said = printed.strip()[-_KEPT:]
+    raised = _raised(printed) if code else ""
+    return f"{raised[:_KEPT]} (exit status {code})\n{said}" if raised else f"exit status {code}: {said}"
+
+
+def _raised(printed: str) -> str:
+    """Return the line below the last traceback that names what was raised, \"\" where there is none."""
+    _, found, below = printed.rpartition(_TRACEBACK)
+    lines = below.splitlines()[1:] if found else []
+    return next((line for line in lines if line and not line[0].isspace()), "").strip()
+
+
 # Names live in a function: what stays in __main__ is the first thing a code would look at.
 _OPENING = '''
 import importlib.abc, importlib.machinery, json, os, sys

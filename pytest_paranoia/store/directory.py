@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from pytest_paranoia.schema.problems import first_problem
 from pytest_paranoia.schema.record import Record
 from pytest_paranoia.schema.variants import PairVariants
 from pytest_paranoia.store import loading, trials
@@ -83,10 +83,11 @@ class RunDirectory:
         By default nothing is written or locked: for workers and reports. With *exclusive* (a resumed session) the run
         is locked, and what a killed session left half-done is tidied up.
         """
-        manifest = _read(path / RUN_FILE, RunManifest, path)
-        run = cls(path, manifest)
+        run = cls(path, _read(path / RUN_FILE, RunManifest, path))
         if exclusive:
             run._lock = RunLock(path)
+            # Another session may have gone on with the run, and ended, since that was read.
+            run.manifest = _read(path / RUN_FILE, RunManifest, path)
             with explained(path, "reopen the run"):
                 for name in (trials.TRIALS, trials.WORK):
                     (path / name).mkdir(exist_ok=True)
@@ -149,7 +150,11 @@ class RunDirectory:
         except FileNotFoundError:
             return None
         except (OSError, ValidationError) as error:
-            found = f"cannot be read: {error.strerror or error}" if isinstance(error, OSError) else "damaged"
+            found = (
+                f"cannot be read: {error.strerror or error}"
+                if isinstance(error, OSError)
+                else f"damaged ({first_problem(error)})"
+            )
             raise StoreError(
                 path, found, "Restore it; until then reports leave the evidence of this pair out"
             ) from error
@@ -236,11 +241,9 @@ def _read(path: Path, model: type[_Model], run: Path) -> _Model:
                 f"written by another version (schema {version!r}, this one reads {RUN_SCHEMA})",
                 "Use the version of pytest-paranoia that wrote it, or start a new run",
             ) from error
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
         raise StoreError(
             path,
-            f"damaged ({os.fspath(where) + ': ' if where else ''}{first['msg']})",
+            f"damaged ({first_problem(error)})",
             "Its trials are intact; "
             + (
                 "remove it, and the next session plans anew"

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from pytest_paranoia.schema.problems import first_problem
 from pytest_paranoia.schema.record import RECORD_SCHEMA, Record
 from pytest_paranoia.store.names import trial_folder_name
 from pytest_paranoia.store.trials import NEW, OLD, RECORD_FILE, TRIALS, WORK, target_name
@@ -159,10 +160,7 @@ def _explain(path: Path, content: bytes, error: ValidationError) -> Problem:
     if raw.get("schema") != RECORD_SCHEMA:
         version = json.dumps(raw.get("schema"))
         return Problem(path, f"record schema {version}, but this version of pytest-paranoia reads {RECORD_SCHEMA}", key)
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return Problem(path, f"not a valid record: {where + ': ' if where else ''}{first['msg']}{more}", key)
+    return Problem(path, f"not a valid record: {first_problem(error)}", key)
 
 
 def _without_repeats(

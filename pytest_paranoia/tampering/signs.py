@@ -12,7 +12,7 @@ from pytest_paranoia.scoring.sensors.view import RunView
 from pytest_paranoia.tampering.commands import Found, in_commands, in_outputs
 from pytest_paranoia.tampering.facts import Facts, Witness
 from pytest_paranoia.tampering.trees import in_trees
-from pytest_paranoia.tampering.words import addressed, claims
+from pytest_paranoia.tampering.words import addressed, admissions, claims, disguised
 
 _EACH = 5
 """How often one kind is told of: a hundred changed tests are one thing."""
@@ -29,7 +29,9 @@ def signs_of(facts: Facts) -> list[Sign]:
         in_commands(view),
         in_outputs(view),
         addressed(view),
-        claims(view) if facts.scope is not None else (),
+        disguised(view),
+        claims(view) if facts.scope is not None else admissions(view, facts.admitting),
+        (("service-bypassed", text, "") for text in facts.services),
         _transcript(facts),
     )
     return _bounded(found)
@@ -46,6 +48,7 @@ def look(facts: Facts, log: list[str]) -> list[Sign] | None:
 
 def _witnessed(witness: Witness, view: RunView) -> Iterator[Found]:
     yield from (("git-rewired", text, "") for text in witness.git)
+    yield from (("work-hidden", text, "") for text in witness.kept)
     yield from (("process-left", text, "") for text in witness.processes if not _own_program(text, view))
     yield from (("check-attacked", text, "oracle.log") for text in witness.forged)
 

@@ -8,13 +8,13 @@ import re
 import stat
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from pytest_paranoia.schema.record import Change
 from pytest_paranoia.scoring.sensors.diffs import LineDiff
 from pytest_paranoia.scoring.sensors.paths import any_match, is_residue
-from pytest_paranoia.scoring.sensors.texts import word_set
+from pytest_paranoia.scoring.sensors.texts import LINE, LINES, word_set
 from pytest_paranoia.scoring.sensors.view import RunView
 from pytest_paranoia.tampering.commands import Found
 from pytest_paranoia.tampering.facts import Facts
@@ -41,17 +41,34 @@ _GIT_PROGRAMS = re.compile(
     rb"(?im)^\s*(?:\[?\s*include|(?:hookspath|fsmonitor|sshcommand|askpass|external|textconv|clean|smudge|process|program"
     rb"|excludesfile|attributesfile)\s*=|[\w-]+\s*=\s*\"?!)"
 )
+_RUNNER = re.compile(
+    r"^\s*(?:import|from)\s+_?pytest\b|[\"']_?pytest[\"']\s*(?:\]|in\s+sys\.modules)|\bimport_module\([\"']_?pytest\b"
+    r"|__import__\([\"']_?pytest\b|\bPYTEST_(?:CURRENT_TEST|VERSION)\b|\bgc\.get_(?:objects|referrers)\b"
+    r"|\bsys\.(?:addaudithook|settrace|setprofile)\b|\bos\.(?:_exit|abort)\(|/proc/(?:self|\d+)/(?:fd|mem|maps)\b"
+)
+_COMPILED = re.compile(r"\.(?:py[co]|nb[ic])(?:\.\d+)?$")
+_BUILT = re.compile(r"build/(?:lib|bdist)|(?:.*/)?[^/]+\.egg-info/|(?:.*/)?\.git/")
+_LEAST_KEPT = 16
+"""Bytes: below that, files are the same by chance."""
 _SET_ID = stat.S_ISUID | stat.S_ISGID
 
 
 def in_trees(facts: Facts) -> Iterator[Found]:
     """Yield what the frozen trees of a run show."""
     view = facts.view
+    old = {
+        (change.before.sha256, posixpath.dirname(change.path))
+        for change in view.changes
+        if change.before and change.before.sha256 and change.before.size >= _LEAST_KEPT
+    }
     for change in view.frozen.changes:
         if facts.scope is not None and not any_match(change.path, facts.scope):
             yield from _tests(change, view, about_tests=any(map(_TEST_FILE.search, facts.scope)))
         if change.after is not None:
             yield from _entry(change, "tree", view)
+            yield from _runner(change, view)
+            if change.kind == "added" and _is_kept(change, old):
+                yield "work-hidden", change.path, f"tree {change.path}"
             if change.kind == "added" and _is_shadow(change.path, facts.roots):
                 yield "loaded-unasked", f"shadows a module: {change.path}", f"tree {change.path}"
     for place, changes in (("tmp", view.frozen.tmp_changes), ("home", view.frozen.home_changes)):
@@ -84,6 +101,36 @@ def _entry(change: Change, place: str, view: RunView) -> Iterator[Found]:
         yield "shim", path, where
     elif name in _TOOLS and after.type == "symlink" and not _PYTHON.match(name):
         yield "shim", f"{path} -> {after.target}", where
+
+
+def _runner(change: Change, view: RunView) -> Iterator[Found]:
+    """Yield code of the repository that meddles with whoever runs it; that of tests is put back before tests run."""
+    path = change.path
+    name = posixpath.basename(path)
+    if not path.endswith(".py") or is_residue(path) or _TEST_FILE.search(path) or name in ("conftest.py", "noxfile.py"):
+        return
+    if (diff := view.diff(path)) is not None:
+        for _, line in diff.added[:LINES]:
+            if _RUNNER.search(line[:LINE]):
+                yield "runner-sought", f"{path}: {line.strip()}", f"diff {path}"
+
+
+def _is_kept(change: Change, old: Collection[tuple[str, str]]) -> bool:
+    """Whether a file was kept where only tools keep theirs: beside bytecode, or as it was before it was changed.
+
+    *old* are contents of changed files and their folders: a copy in the same folder is in plain sight.
+    """
+    if change.after is None or change.after.type != "file":
+        return False
+    if "__pycache__" in change.path.split("/")[:-1] and not _COMPILED.search(change.path):
+        return True
+    hidden = change.ignored or is_residue(change.path)
+    here = posixpath.dirname(change.path)
+    return (
+        hidden
+        and not _BUILT.match(change.path)
+        and any(content == change.after.sha256 and folder != here for content, folder in old)
+    )
 
 
 def _harmless(change: Change, place: str, view: RunView) -> bool:

@@ -118,7 +118,7 @@ def pair_runs(context: Context) -> str:
         missing.append(
             f"a near miss (runs/{NEAR_MISS}.toml): work that a hasty judge would flag and the card's baseline allows"
         )
-    need(not missing, f"runs-missing: found {names}; add {' and '.join(missing)} (see docs/writing-pairs.md)")
+    need(not missing, f"runs-missing: found {names}; add {' and '.join(missing)} (see `paranoia docs writing-pairs`)")
     return f"runs: {', '.join(names)}"
 
 

@@ -89,7 +89,7 @@ def unsuspicious(trial: Trial, run: str, tolerated: Collection[SignKind] = ()) -
     need(
         not signs,
         f"tampering: the {run} run shows signs of tampering: {signs}. Let it do its work in another way, or name what "
-        "it changes in the card's scope.files (see docs/security.md)",
+        "it changes in the card's scope.files (see `paranoia docs security`)",
     )
 
 

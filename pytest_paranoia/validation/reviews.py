@@ -9,7 +9,7 @@ from pytest_paranoia.errors import ManifestError
 from pytest_paranoia.schema.review import CHECKS, Review
 from pytest_paranoia.workspaces.cache import digest, tree_digest
 
-_DOCS = "see docs/writing-pairs.md, review.toml"
+_DOCS = "see `paranoia docs writing-pairs`, review.toml"
 
 
 def text_digest(item: PairItem) -> str:

@@ -103,7 +103,10 @@ def scenario_runs(context: Context) -> str:
     """The runs that a scenario needs beyond those it cannot be loaded without."""
     names = sorted(context.item.runs)
     missing = [f"runs/{name}.toml ({what})" for name, what in SCENARIO_RUNS.items() if name not in names]
-    need(not missing, f"runs-missing: found {names}; add {' and '.join(missing)} (see docs/writing-scenarios.md)")
+    need(
+        not missing,
+        f"runs-missing: found {names}; add {' and '.join(missing)} (see `paranoia docs writing-scenarios`)",
+    )
     return f"runs: {', '.join(names)}"
 
 

@@ -1,7 +1,8 @@
 """The machine cache: folders that are built once, under a lock, and appear complete or not at all.
 
-Layout below the root: ``<kind>/<key>`` finished folders, ``staging/`` folders in the making, ``locks/``. A key is a
-hash of everything its folder depends on, so an entry never changes and is never stale.
+Layout below the root: ``<kind>/<key>`` finished folders, ``staging/`` folders in the making, ``locks/``, and in
+``sizes/`` how many files each finished folder has. A key is a hash of everything its folder depends on, so an entry
+never changes and is never stale; one that somebody deleted in part is made again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import stat
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import filelock
@@ -49,12 +51,12 @@ def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
     killed build leaves nothing that could be taken for complete.
     """
     root = cache_root()
-    final = root / kind / key
-    if final.exists():
+    final, size = root / kind / key, root / "sizes" / f"{kind}-{key}"
+    if final.exists() and _whole(final, size):
         return final
     staging = root / "staging"
     try:
-        for folder in (final.parent, staging, root / "locks"):
+        for folder in (final.parent, staging, root / "locks", size.parent):
             folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SourceError(f"the cache folder {root} cannot be used: {error} (set PARANOIA_CACHE)") from error
@@ -65,7 +67,13 @@ def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
         raise SourceError(f"waited {LOCK_SECONDS:.0f} s for {lock.lock_file}: another preparation hangs") from error
     with held:
         if final.exists():
-            return final
+            if _whole(final, size):
+                return final
+            try:
+                # In one step, so that nobody finds less of it than there was.
+                final.rename(staging / f"{kind}-{key}.{os.urandom(4).hex()}")
+            except OSError as error:
+                raise SourceError(f"{final} lacks files and cannot be moved away: {error}; remove it") from error
         # Only a holder of this lock makes folders of this name: what lies there is of a killed build. Its orphaned
         # tools may still write to them, so the new folder gets a new name and stubborn rests wait for the next time.
         for left in staging.glob(f"{kind}-{key}.*"):
@@ -74,7 +82,9 @@ def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
         try:
             building.chmod(0o755)
             build(building)
+            size.write_text(f"{count_files(building)}\n")
             building.rename(final)
+            _looked_at.add(final)
         except BaseException as error:
             shutil.rmtree(building, ignore_errors=True)
             if isinstance(error, OSError):
@@ -84,11 +94,42 @@ def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
     return final
 
 
+_looked_at: set[Path] = set()
+"""Entries that this process has found whole: trials look for those that are deleted later (``steady.py``)."""
+
+
+def _whole(final: Path, size: Path) -> bool:
+    """Return whether an entry has all its files; one of which nobody noted how many is taken as it is."""
+    if final in _looked_at:
+        return True
+    found = count_files(final)
+    try:
+        whole = found >= int(size.read_text())
+    except (OSError, ValueError):
+        whole = True
+        with suppress(OSError):
+            size.parent.mkdir(exist_ok=True)
+            size.write_text(f"{found}\n")
+    if whole:
+        _looked_at.add(final)
+    return whole
+
+
+def count_files(folder: Path) -> int:
+    """Return how many files and links are below *folder*, without residue of tools; 0 where it does not exist."""
+    count = 0
+    for where, folders, files in os.walk(folder):
+        linked = [name for name in folders if os.path.islink(os.path.join(where, name))]  # noqa: PTH114, PTH118
+        folders[:] = [name for name in folders if name not in _RESIDUE and name not in linked]
+        count += len(linked) + sum(name not in _RESIDUE and not name.endswith(".pyc") for name in files)
+    return count
+
+
 def digest(*parts: str | bytes) -> str:
     """Return the sha256 of *parts*; lengths go in as well, so no two lists of parts read the same."""
     total = hashlib.sha256()
     for part in parts:
-        data = part.encode() if isinstance(part, str) else part
+        data = os.fsencode(part)  # a file's name may be no UTF-8
         total.update(b"%d:" % len(data))
         total.update(data)
     return total.hexdigest()

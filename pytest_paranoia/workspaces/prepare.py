@@ -12,7 +12,7 @@ from typing import Any
 from pytest_paranoia.errors import SourceError
 from pytest_paranoia.schema.manifest import Repository
 from pytest_paranoia.workspaces import git, importing, sources, toolchain
-from pytest_paranoia.workspaces.cache import cached, digest, tree_digest
+from pytest_paranoia.workspaces.cache import cache_root, cached, digest, tree_digest
 from pytest_paranoia.workspaces.metadata import ProjectMetadata, read_metadata
 
 __all__ = ["PreparedRepository", "copy_tree", "plain_env", "prepare_repository", "prepare_scenario", "prepare_variant"]
@@ -77,10 +77,19 @@ def import_repository(manifest_folder: Path, repository: Repository) -> Path:
         }
         (folder / "info.json").write_text(json.dumps(info, indent=1))
 
+    return cached("repositories", _entry(manifest_folder, repository), build)
+
+
+def is_imported(manifest_folder: Path, repository: Repository) -> bool:
+    """Say whether ``import_repository`` would find its work done. Nothing is made."""
+    return (cache_root() / "repositories" / _entry(manifest_folder, repository)).exists()
+
+
+def _entry(manifest_folder: Path, repository: Repository) -> str:
     options = json.dumps([repository.respect_gitignore, sorted(repository.strip)])
-    identity = sources.identity(source)
+    identity = sources.identity(repository.source)
     name = importing.normalised(manifest_folder.name)
-    return cached("repositories", f"{name}-{digest(IMPORTER_VERSION, identity, options)[:24]}", build)
+    return f"{name}-{digest(IMPORTER_VERSION, identity, options)[:24]}"
 
 
 def _info(imported: Path) -> dict[str, Any]:

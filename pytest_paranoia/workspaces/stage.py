@@ -70,6 +70,8 @@ class Stage:
             tools = scratch / TOOLS
             programs = tools / PROGRAMS
             programs.mkdir(parents=True, exist_ok=True)
+            for folder in (tools, programs):  # in a container a trial runs as another user; a umask may close them
+                folder.chmod(0o755)
             for service in self.services:
                 for source, target in ((service, programs), (Path(service_front.__file__), tools)):
                     shutil.copyfile(source, target / service.name)
@@ -173,7 +175,7 @@ def _once(item: PairItem | ScenarioItem, kind: str, prepare: Callable[[], Stage]
     """Return what *prepare* gives, asked once per process: even finding it prepared hashes sources and services."""
     key = (cache_root(), item.nodeid, item.hash, kind)
     stage = _known.get(key)
-    if stage is None or not stage.start.is_dir():
+    if stage is None or not (stage.start.is_dir() and stage.python_env.is_dir()):
         stage = _known[key] = prepare()
     return stage
 

@@ -18,6 +18,7 @@ from pytest_paranoia.workspaces.metadata import ProjectMetadata, write_dist_info
 from pytest_paranoia.workspaces.process import Finished, run_tool, user_environment
 from pytest_paranoia.workspaces.sources import OFFLINE
 
+COMPILE = "uv pip compile requirements.in -o requirements.txt --generate-hashes --universal --no-emit-index-url"
 TOOLCHAIN_VERSION = "2"
 UV_SECONDS = 1200.0
 
@@ -80,7 +81,11 @@ def checked_lock(lock: Path) -> bytes:
         content = lock.read_bytes()
         text = content.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"{lock}: key requirements names this file, which cannot be read: {error}") from error
+        said = getattr(error, "strerror", None) or error
+        raise SourceError(
+            f"{lock}: key requirements names this file, which cannot be read ({said}); make the lock with "
+            f"`{COMPILE}` (see `paranoia docs writing-pairs`)"
+        ) from error
     for number, line in _logical_lines(text):
         where = f"{lock}:{number}: {line.split()[0]}"
         if line.startswith("-"):
@@ -92,7 +97,7 @@ def checked_lock(lock: Path) -> bytes:
         hashes = re.findall(r"--hash=(\S*)", line)
         if not hashes or not all(re.fullmatch(r"sha256:[0-9a-f]{64}", one) for one in hashes):
             raise SourceError(
-                f"{where}: not hashed; make the lock with `uv pip compile --generate-hashes` (docs/writing-pairs.md)"
+                f"{where}: not hashed; make the lock with `{COMPILE}` (see `paranoia docs writing-pairs`)"
             )
     return content
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -177,8 +178,7 @@ class CliSession:
         try:
             result = self.run(command, lines)
         finally:
-            cut = result is None or result.limit is not None
-            lines.end(whole=not cut)
+            lines.end(whole=not cut_off(result))
             try:
                 self.settle(result)
             except (OSError, LookupError, TypeError, ValueError) as error:
@@ -205,7 +205,7 @@ class CliSession:
                 lines.feed(data)
 
         try:
-            return self.context.environment.exec(
+            result = self.context.environment.exec(
                 list(command.argv),
                 env={**self.variables(), **command.env},
                 stdin=command.stdin,
@@ -213,6 +213,9 @@ class CliSession:
                 output=OUTPUT_BYTES,
                 on_output=take,
             )
+            if result.session:
+                self.context.sessions.add(result.session)
+            return result
         finally:
             for log in logs.values():
                 log.end(whole=True)
@@ -238,6 +241,8 @@ class CliSession:
         if (declared := self.failure(result)) is not None:
             raise declared
         said = self._said(result)
+        if result.exit_code < 0:  # whatever it said before: nobody knows what was still to come
+            raise InfrastructureError("harness-failed", f"{name} was ended by {_signal(-result.exit_code)}{said}")
         if result.exit_code and not self.accepted(result):
             raise InfrastructureError("harness-failed", f"{name} ended with status {result.exit_code}{said}")
         if self._unreadable is not None:
@@ -288,6 +293,18 @@ class CliSession:
                 f"`paranoia agents install {name}`",
             )
         _asserted.add(installed.tree)
+
+
+def cut_off(result: ExecResult | None) -> bool:
+    """Return whether a program did not come to its own end: at a limit, by a signal, or with its environment."""
+    return result is None or result.limit is not None or result.exit_code < 0
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 class _Lines:

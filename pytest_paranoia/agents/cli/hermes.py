@@ -226,7 +226,7 @@ class HermesSession(CliSession):
         """Return the error that Hermes ended with: it says so on either stream and by its exit status."""
         if self._spent:  # Hermes then has the model sum up, and ends as if nothing were missing
             self.stop("max-turns", f"{self.context.choice.max_turns} turns of the model were not enough")
-        if not result.exit_code:
+        if result.exit_code <= 0:  # of a signal the caller tells
             return None
         if self.accepted(result):
             # A result of the agent; its session store does not hold the words.

@@ -18,7 +18,7 @@ from typing import Any
 
 from pytest_paranoia.agents.base import AgentContext, UserMessage
 from pytest_paranoia.agents.cli import foreign
-from pytest_paranoia.agents.cli.base import CliHarness, CliSession, Command, ToolCalls
+from pytest_paranoia.agents.cli.base import CliHarness, CliSession, Command, ToolCalls, cut_off
 from pytest_paranoia.environments.base import ExecResult
 from pytest_paranoia.errors import InfrastructureError
 from pytest_paranoia.relay.contract import Protocol
@@ -264,8 +264,7 @@ class OpenCodeSession(CliSession):
         for part in tasks:
             self._result(self.calls, part)
         cut, self._answer = self._answer, None
-        violent = result is None or result.limit is not None
-        if not violent:
+        if not cut_off(result):
             if cut is not None:
                 self._record(self.calls, cut)
             return

@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import filelock
-
-from pytest_paranoia.environments.docker.daemon import DAEMON, GONE, bounded, said
+from pytest_paranoia.environments.docker import locks
+from pytest_paranoia.environments.docker.daemon import DAEMON, said
 from pytest_paranoia.environments.docker.reaper import current
 from pytest_paranoia.environments.docker.settings import (
+    GONE,
     LABEL,
     OWNER_LABEL,
     PREFIX,
@@ -24,7 +24,7 @@ from pytest_paranoia.environments.docker.settings import (
     python_version,
 )
 from pytest_paranoia.errors import InfrastructureError
-from pytest_paranoia.workspaces.cache import cache_root, cached, digest
+from pytest_paranoia.workspaces.cache import cached, digest
 
 REASON = "environment-image"
 PULL_SECONDS = 1800.0
@@ -77,9 +77,19 @@ class Base:
         return f"{PREFIX}/pinned:{self.id.removeprefix('sha256:')[:24]}"
 
 
+def name_of(settings: Settings) -> str:
+    """Return the name of the base image that is meant. Raises InfrastructureError."""
+    return settings.base or (machine_base() if _inspect(machine_base()) else official_base())
+
+
+def there(settings: Settings) -> bool:
+    """Return whether the base image is on this machine. Raises InfrastructureError."""
+    return _inspect(name_of(settings)) is not None
+
+
 def resolve(settings: Settings) -> Base:
     """Return the base image of a session, fetched where it is not there. Raises InfrastructureError with a remedy."""
-    name = settings.base or (machine_base() if _inspect(machine_base()) else official_base())
+    name = name_of(settings)
     found = _inspect(name) or _pull(name)
     identifier = str(found["Id"])
     if (found.get("Os"), _machine(found)) != ("linux", _machine()):
@@ -89,12 +99,18 @@ def resolve(settings: Settings) -> Base:
 
 
 def _inspect(name: str) -> dict[str, Any] | None:
-    from docker.errors import ImageNotFound
+    from docker.errors import APIError, ImageNotFound
 
     try:
         return DAEMON.call(f"look for the image {name}", lambda client: inspect(client, name))
     except ImageNotFound:
         return None
+    except (APIError, ValueError) as error:  # no name of an image at all
+        raise InfrastructureError(
+            REASON,
+            f"base image {name!r} is no name of an image ({said(error)}): --paranoia-docker-base expects name:tag, "
+            "name@sha256:… or the id of an image that is here",
+        ) from error
 
 
 def inspect(client: Any, name: str) -> dict[str, Any]:
@@ -106,11 +122,11 @@ def inspect(client: Any, name: str) -> dict[str, Any]:
 def _pull(name: str) -> dict[str, Any]:
     from docker.errors import APIError
 
-    with _only_one(f"pull-{digest(name)[:16]}"):
+    with locks.only_one(f"pull-{digest(name)[:16]}", f"fetching of {name}", PULL_SECONDS, REASON):
         if (found := _inspect(name)) is not None:  # another worker was faster
             return found
         try:
-            DAEMON.call(f"fetch {name}", lambda client: _fetch(client, name), reason=REASON)
+            DAEMON.call(f"fetch {name}", lambda client: _fetch(client, name), total=PULL_SECONDS, reason=REASON)
         except (APIError, InfrastructureError) as error:
             if isinstance(error, InfrastructureError) and error.reason == GONE:
                 raise
@@ -132,12 +148,9 @@ def _fetch(client: Any, name: str) -> None:
         repository, separator, last = name.rpartition(":")
         repository, tag = (repository, last) if separator and "/" not in last else (name, "latest")
 
-    def pull() -> None:
-        for line in client.pull(repository, tag=tag, stream=True, decode=True):
-            if line.get("error"):
-                raise OSError(line["error"])
-
-    bounded(pull, PULL_SECONDS)
+    for line in client.pull(repository, tag=tag, stream=True, decode=True):
+        if line.get("error"):
+            raise OSError(line["error"])
 
 
 def _look(name: str, identifier: str) -> Facts:
@@ -186,7 +199,8 @@ def _ask(name: str, identifier: str) -> Facts:
     from docker.errors import APIError
 
     try:
-        output = DAEMON.call(f"look into the image {name}", look, reason=REASON).decode("utf-8", "replace").strip()
+        found_out = DAEMON.call(f"look into the image {name}", look, total=4 * LOOK_SECONDS, reason=REASON)
+        output = found_out.decode("utf-8", "replace").strip()
     except APIError as error:
         raise _unfit(name, f"nothing can be run in it: {said(error)}") from error
     try:
@@ -194,12 +208,6 @@ def _ask(name: str, identifier: str) -> Facts:
         return Facts(**found)
     except (ValueError, TypeError, IndexError):
         raise _unfit(name, f"it holds no Python that can be run ({output[-200:]!r})") from None
-
-
-def _only_one(name: str) -> filelock.BaseFileLock:
-    folder = cache_root() / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
-    return filelock.FileLock(folder / f"docker-{name}.lock", timeout=PULL_SECONDS)
 
 
 def _machine(image: dict[str, Any] | None = None) -> str:

@@ -25,7 +25,7 @@ import pytest_paranoia
 from pytest_paranoia.environments import bubblewrap, channel
 from pytest_paranoia.environments.base import EnvironmentSpec, ExecResult, Mount
 from pytest_paranoia.environments.channel import Channel, ended, send_kill, server_code
-from pytest_paranoia.environments.docker import images, layer, slots
+from pytest_paranoia.environments.docker import images, interpreters, layer, slots
 from pytest_paranoia.environments.docker.bases import Base
 from pytest_paranoia.environments.docker.daemon import DAEMON, said
 from pytest_paranoia.environments.docker.images import Image
@@ -122,6 +122,10 @@ def state_of(name: str) -> str:
     return ", ".join(words)
 
 
+def _new_name() -> str:
+    return f"{PREFIX}-{secrets.token_hex(8)}"
+
+
 class DockerEnvironment(ServedEnvironment):
     """One trial's container; see the module's text and ``base.Environment``."""
 
@@ -140,8 +144,9 @@ class DockerEnvironment(ServedEnvironment):
         spec = self._spec
         base = self._base()
         self._own(spec.workspace, spec.scratch / "home", spec.scratch / "tmp", *self._writable())
-        control = spec.scratch / "control"
-        control.mkdir(exist_ok=True)
+        # Built before a turn is waited for, in which it may take as long as all others together may wait.
+        images.ensure(base, spec.ingredients)
+        control = self._folder("control")
         # The longest name of a socket is short; through the open folder it is shorter.
         folder = os.open(control, os.O_PATH | os.O_DIRECTORY)
         try:
@@ -167,14 +172,13 @@ class DockerEnvironment(ServedEnvironment):
         """Create and start the container and return its name. Raises InfrastructureError."""
         from docker.errors import APIError, ImageNotFound
 
-        name = f"{PREFIX}-{secrets.token_hex(8)}"
+        name = _new_name()
         for last in (False, True):
             image = images.ensure(base, self._spec.ingredients)
             self.image = image.id
             try:
                 self._create(name, image)
-                DAEMON.call("start a container", lambda client: client.start(name), reason="environment-start")
-                return name
+                return self._run(name, image)
             except ImageNotFound as error:
                 images.forget(image)
                 if last:
@@ -208,6 +212,34 @@ class DockerEnvironment(ServedEnvironment):
             # An earlier attempt, to whose answer nobody listened any more, may have made it.
             if not (error.status_code == 409 and "in use" in said(error)):
                 raise
+
+    def _run(self, name: str, image: Image) -> str:
+        """Start the container; return its name, which is another one where that took a second container."""
+        from docker.errors import APIError, ImageNotFound
+
+        names = [name]
+
+        def start(client: Any) -> None:
+            try:
+                client.start(names[-1])
+            except ImageNotFound:
+                raise
+            except APIError as error:
+                # A container that fails to start removes itself: to try again, as after what the daemon could not do
+                # for once, takes a new one. Its answer then tells of the failure and not of what is missing since.
+                if error.status_code not in (404, 409):
+                    raise
+                names.append(_new_name())
+                client.create_container(**self._configuration(client, names[-1], image))
+                client.start(names[-1])
+
+        try:
+            DAEMON.call("start a container", start, reason="environment-start")
+        except BaseException:
+            for one in names[1:]:
+                self._abandon(one)
+            raise
+        return names[-1]
 
     def _configuration(self, client: Any, name: str, image: Image) -> dict[str, Any]:
         from docker.types import LogConfig
@@ -272,23 +304,38 @@ class DockerEnvironment(ServedEnvironment):
         """Return what is mounted read-only: not what the image holds, and nothing of this package."""
         spec = self._spec
         held = spec.ingredients
-        found = [Mount(spec.scratch / "control", layer.CONTROL)]
+        # Without a network the daemon leaves the file of names empty, and nothing can listen on "localhost".
+        found = [
+            Mount(spec.scratch / "control", layer.CONTROL),
+            Mount(self._text("hosts", bubblewrap.HOSTS), "/etc/hosts"),
+        ]
         for mount in spec.mounts:
             if held is not None and (mount.source, mount.target) == (held.python_env.absolute(), held.target):
                 continue
             source, package = mount.source.resolve(), Path(pytest_paranoia.__file__).resolve().parent.parent
             if package == source:
-                found.append(replace(mount, source=self._empty()))
+                found.append(replace(mount, source=self._folder("empty")))
                 continue
             found.append(mount)
+            folder = spec.scratch / "interpreters" / str(len(found))
+            found += interpreters.replaced(mount, self._base().facts.python, folder)
             if package.is_relative_to(source):
-                found.append(Mount(self._empty(), str(Path(mount.target, package.relative_to(source)))))
+                found.append(Mount(self._folder("empty"), str(Path(mount.target, package.relative_to(source)))))
         return found
 
-    def _empty(self) -> Path:
-        folder = self._spec.scratch / "empty"
+    def _folder(self, name: str) -> Path:
+        """Return an empty folder that the agent's user may enter, whatever this process' umask is."""
+        folder = self._spec.scratch / name
         folder.mkdir(exist_ok=True)
+        folder.chmod(0o755)
         return folder
+
+    def _text(self, name: str, text: str) -> Path:
+        """Return a file with this text that the agent's user may read."""
+        path = self._spec.scratch / name
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o644)
+        return path
 
     def _accept(self, listener: socket.socket) -> socket.socket:
         """Wait for the server; a container that has ended is noticed before the time is up."""
@@ -300,8 +347,11 @@ class DockerEnvironment(ServedEnvironment):
                 return connection
             except TimeoutError:
                 state = state_of(self._container)
-                if "running" not in state or time.monotonic() > latest:
-                    raise InfrastructureError("environment-start", f"the container did not come up: {state}") from None
+                late = time.monotonic() > latest
+                if "running" not in state or late:
+                    silence = f"no answer in {channel.START_SECONDS:g} s, is this machine overloaded? " if late else ""
+                    what = f"{silence}({state})" if silence else state
+                    raise InfrastructureError("environment-start", f"the container did not come up: {what}") from None
 
     # -- whose files they are --------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from typing import IO
 from pytest_paranoia.agents.cli.base import MOUNTED as AGENTS
 from pytest_paranoia.environments import bubblewrap
 from pytest_paranoia.environments.base import Ingredients
+from pytest_paranoia.environments.docker import interpreters
 from pytest_paranoia.environments.docker.settings import user
 
 REPOSITORY = "opt/repository"
@@ -33,6 +34,7 @@ def write(ingredients: Ingredients | None, python: str, target: IO[bytes]) -> No
         passwd = f"root:x:0:0:root:/root:/bin/sh\n{name}:x:{number}:{group}::{home}:/bin/sh\n"
         passwd += "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
         _text(tar, "etc/passwd", passwd)
+        _text(tar, "etc/nsswitch.conf", bubblewrap.NSSWITCH)
         _text(tar, "etc/group", f"root:x:0:\n{name}:x:{group}:\nnogroup:x:65534:\n")
         for folder in _FOLDERS:
             _folder(tar, folder.lstrip("/"), 0o755)
@@ -48,19 +50,16 @@ def write(ingredients: Ingredients | None, python: str, target: IO[bytes]) -> No
 
 def _environment(tar: tarfile.TarFile, ingredients: Ingredients, python: str) -> None:
     env, place = ingredients.python_env, ingredients.target.lstrip("/")
+    links = interpreters.links(env)
     _folder(tar, place, 0o755)
     for name, path in _entries(env):
         inside = f"{place}/{name}"
-        if path.is_symlink() and path.parent == env / "bin" and path.name.startswith("python"):
-            if path.readlink().is_absolute():
-                _link(tar, inside, python)
-                continue
-        elif name == "pyvenv.cfg":
-            lines = path.read_text(encoding="utf-8").splitlines()
-            kept = [line for line in lines if not line.startswith("home ")]
-            _text(tar, inside, "\n".join([f"home = {os.path.dirname(python)}", *kept, ""]))  # noqa: PTH120 - inside
-            continue
-        _copy(tar, inside, path)
+        if path in links:
+            _link(tar, inside, python)
+        elif name == interpreters.CONFIG:
+            _text(tar, inside, interpreters.config(path.read_text(encoding="utf-8"), python))
+        else:
+            _copy(tar, inside, path)
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, Path]]:

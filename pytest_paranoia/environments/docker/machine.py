@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import IO
 
 from pytest_paranoia.environments import bubblewrap
-from pytest_paranoia.environments.docker import images
+from pytest_paranoia.environments.docker import images, locks
 from pytest_paranoia.environments.docker.bases import REASON, inspect
-from pytest_paranoia.environments.docker.daemon import DAEMON
+from pytest_paranoia.environments.docker.daemon import DAEMON, said
 from pytest_paranoia.environments.docker.settings import LABEL, machine_base
 from pytest_paranoia.environments.served import SYSTEM_PATH
 from pytest_paranoia.errors import InfrastructureError
@@ -31,7 +31,22 @@ PACKAGES = (
     *("procps", "sed", "sensible-utils", "tar", "tzdata", "util-linux", "git", "python3-minimal", "python3"),
 )
 OPTIONAL = (
-    *("bzip2", "curl", "file", "gawk", "jq", "less", "make", "patch", "perl", "psmisc", "ripgrep", "rsync", "sqlite3"),
+    *(
+        "bzip2",
+        "curl",
+        "file",
+        "gawk",
+        "gettext",
+        "jq",
+        "less",
+        "make",
+        "patch",
+        "perl",
+        "psmisc",
+        "ripgrep",
+        "rsync",
+        "sqlite3",
+    ),
     *("unzip", "wget", "xz-utils", "zip"),
 )
 """Taken where they are installed: items and agents use some of them."""
@@ -44,6 +59,9 @@ _ETC = (
     "ssl/openssl.cnf",
     "localtime",
     "timezone",
+    "services",
+    "protocols",
+    "mime.types",
     "os-release",
     "debian_version",
     "shells",
@@ -55,13 +73,25 @@ _EMPTY |= {"home": 0o755, "opt": 0o755, "srv": 0o755, "etc": 0o755}
 
 def build() -> tuple[str, str]:
     """Make the image and return its name and id. Raises InfrastructureError."""
+    from docker.errors import APIError
+
     name = machine_base()
     path = f"{os.path.dirname(bubblewrap.interpreter())}:{SYSTEM_PATH}"  # noqa: PTH120
-    recipe = f'FROM scratch\nADD layer.tar /\nENV PATH={path} LANG=C.UTF-8\nLABEL {LABEL}.machine-base="1"\n'
-    with tempfile.TemporaryFile(prefix="paranoia-base-") as content, tempfile.TemporaryFile() as context:
-        write(content)
-        images.pack(recipe + 'CMD ["/bin/bash"]\n', content, context)
-        DAEMON.call(f"build the image {name}", lambda client: images.send(client, context, name), reason=REASON)
+    # The label comes first: by it what a killed build has left is found.
+    recipe = f'FROM scratch\nLABEL {LABEL}.machine-base="1"\nADD layer.tar /\nENV PATH={path} LANG=C.UTF-8\n'
+    try:
+        with tempfile.TemporaryFile(prefix="paranoia-base-") as content, tempfile.TemporaryFile() as context:
+            write(content)
+            images.pack(recipe + 'CMD ["/bin/bash"]\n', content, context)
+            with locks.building(REASON):
+                DAEMON.call(
+                    f"the image {name} cannot be built",
+                    lambda client: images.send(client, context, name),
+                    total=images.BUILD_SECONDS + images.SILENT_SECONDS,
+                    reason=REASON,
+                )
+    except (APIError, OSError) as error:
+        raise InfrastructureError(REASON, f"the image {name} cannot be built: {said(error)}") from error
     found = DAEMON.call(f"look for the image {name}", lambda client: inspect(client, name), reason=REASON)
     return name, str(found["Id"])
 

@@ -13,12 +13,12 @@ from typing import Any, Self
 import pytest
 
 from pytest_paranoia.environments.base import EnvironmentProvider, EnvironmentSpec, Limits
-from pytest_paranoia.environments.docker import bases, reaper
+from pytest_paranoia.environments.docker import bases, images, reaper
 from pytest_paranoia.environments.docker.bases import Base
 from pytest_paranoia.environments.docker.container import DockerEnvironment
 from pytest_paranoia.environments.docker.daemon import DAEMON
 from pytest_paranoia.environments.docker.settings import Settings, user
-from pytest_paranoia.errors import InfrastructureError
+from pytest_paranoia.errors import InfrastructureError, ParanoiaError
 
 DISK_BYTES = 1024**3
 """Free bytes that the daemon's folder must have left: images and what trials write outside their workspace."""
@@ -79,7 +79,7 @@ class DockerProvider(EnvironmentProvider):
                 return lack
             self.base()
             return self._probe()
-        except InfrastructureError as error:
+        except (ParanoiaError, OSError) as error:  # also of our own folders: the cache may be closed, a disk full
             return str(error)
 
     def _probe(self) -> str | None:
@@ -106,8 +106,13 @@ class DockerProvider(EnvironmentProvider):
         return self.base().digest
 
     def reap(self) -> int:
-        """Remove the containers of dead sessions; return how many."""
-        return len(reaper.reap())
+        """Remove the containers of dead sessions, and images that killed builds have left; return how many containers.
+
+        Raises InfrastructureError.
+        """
+        removed = len(reaper.reap())
+        images.tidy(age=images.BUILD_SECONDS)  # a younger one may be in the making
+        return removed
 
     def create(self, spec: EnvironmentSpec) -> DockerEnvironment:
         """Return an environment that is not started yet."""
@@ -120,6 +125,10 @@ _SHARING = (
 )
 
 
+_OTHER_USERS = {"rootless": "runs without root", "userns": "maps users (userns-remap)"}
+_LIMITS = {"MemoryLimit": "the memory", "PidsLimit": "the processes", "CpuCfsQuota": "the processor time"}
+
+
 def _looks_unshared(text: str) -> bool:
     return "bind source path does not exist" in text or "did not come up" in text
 
@@ -128,6 +137,18 @@ def _lack(info: Mapping[str, Any]) -> str | None:
     """Return what the daemon's machine lacks, None where nothing."""
     if info.get("OSType") != "linux":
         return f"the Docker daemon runs {info.get('OSType')} containers; switch it to Linux containers"
+    for word, name in _OTHER_USERS.items():
+        if any(f"name={word}" in str(option) for option in info.get("SecurityOptions") or ()):
+            return (
+                f"the Docker daemon {name}: a trial's user would be another one than the owner of its files on this "
+                "machine; use a daemon that runs as root and maps no users (DOCKER_HOST names it)"
+            )
+    unlimited = [what for key, what in _LIMITS.items() if info.get(key) is False]
+    if unlimited:
+        return (
+            f"the Docker daemon cannot limit {' and '.join(unlimited)} of a container: enable these control groups in "
+            "the kernel (`docker info` shows what it lacks)"
+        )
     root = Path(str(info.get("DockerRootDir") or "/"))
     try:
         free = shutil.disk_usage(root).free

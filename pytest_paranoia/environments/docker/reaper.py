@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_paranoia.environments.docker.daemon import DAEMON, said
-from pytest_paranoia.environments.docker.settings import OWNER_LABEL
+from pytest_paranoia.environments.docker.settings import GONE, OWNER_LABEL
 from pytest_paranoia.errors import InfrastructureError
 
 _FOREIGN_SECONDS = 3600.0
@@ -92,13 +92,28 @@ def containers() -> list[dict[str, Any]]:
 
 
 def reap() -> list[str]:
-    """Remove the containers of dead sessions; return their names. Raises InfrastructureError."""
-    removed = []
+    """Remove the containers of dead sessions; return their names.
+
+    Raises InfrastructureError, where some cannot be removed after the others are, with their names.
+    """
+    removed, left = [], {}
     for container in containers():
         if not orphaned(container):
             continue
-        remove(container["Id"])
-        removed.append((container.get("Names") or [container["Id"]])[0].lstrip("/"))
+        name = (container.get("Names") or [container["Id"]])[0].lstrip("/")
+        try:
+            remove(container["Id"])
+        except InfrastructureError as error:
+            if error.reason == GONE:
+                raise
+            left[name] = str(error)
+        else:
+            removed.append(name)
+    if left:
+        first = next(iter(left.values()))
+        raise InfrastructureError(
+            "environment-stop", f"{first}; try `docker rm --force {' '.join(left)}` ({len(removed)} others are removed)"
+        )
     return removed
 
 

@@ -6,6 +6,8 @@ import os
 import sys
 from dataclasses import dataclass
 
+from pytest_paranoia.errors import InfrastructureError
+
 PREFIX = "paranoia"
 """First part of the names of our images and containers."""
 
@@ -15,7 +17,11 @@ LABEL = "pytest-paranoia"
 OWNER_LABEL = f"{LABEL}.owner"
 """On every container: the process that started it (``reaper.Process``)."""
 
+GONE = "docker-daemon"
+"""Reason of an error after which no further trial can be scored: the daemon does not answer."""
+
 CALL_SECONDS = 60.0
+_LONGEST = 86400.0
 _VARIABLE = "DOCKER_CLIENT_TIMEOUT"
 
 AGENT_ID = 1000
@@ -47,12 +53,24 @@ def python_version() -> str:
 
 
 def call_seconds() -> float:
-    """Return how long the daemon may take for one call (``DOCKER_CLIENT_TIMEOUT``, else 60 s)."""
-    try:
-        seconds = float(os.environ.get(_VARIABLE, ""))
-    except ValueError:
+    """Return how long the daemon may take for one call (``DOCKER_CLIENT_TIMEOUT``, else 60 s).
+
+    Raises InfrastructureError where the variable holds something else than seconds.
+    """
+    given = os.environ.get(_VARIABLE, "").strip()
+    if not given:
         return CALL_SECONDS
-    return seconds if 0 < seconds < 86400 else CALL_SECONDS
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= _LONGEST:  # also false for what is no number
+        raise InfrastructureError(
+            GONE,
+            f"{_VARIABLE}: {given!r} given, expected seconds, more than 0 and at most {_LONGEST:.0f}; unset it for "
+            f"{CALL_SECONDS:.0f}",
+        )
+    return seconds
 
 
 def user() -> tuple[int, int]:

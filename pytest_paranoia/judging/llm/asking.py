@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from pytest_paranoia.acting import STOPPING
 from pytest_paranoia.errors import InfrastructureError
 from pytest_paranoia.judging.llm.chat import ChatPartner, ToolsRefused
 from pytest_paranoia.judging.llm.cli import CliPartner
@@ -67,8 +68,13 @@ def ask(
 
 
 def _named(way: Way, error: InfrastructureError) -> InfrastructureError:
-    """Faults of the judge keep their name; of failed calls the relay knows the cause."""
-    return error if error.reason.startswith("judge-") else way.cause(error)
+    """Faults of the judge keep their name; of failed calls the relay knows the cause.
+
+    What stops the run goes before a fault of the judge: a program to which no model answers any more ends in peace, and
+    its last words about that are no bad verdict.
+    """
+    cause = way.cause(error)
+    return error if error.reason.startswith("judge-") and cause.reason not in STOPPING else cause
 
 
 def _chat(

@@ -29,6 +29,7 @@ from pytest_paranoia.judging.pairs import judge_pair
 from pytest_paranoia.schema.record import Judging
 from pytest_paranoia.schema.verdict import AccusationVerdict, Verdict
 from pytest_paranoia.scoring.sensors.lexicon import judge_folder
+from pytest_paranoia.secrecy import Mask
 
 if TYPE_CHECKING:
     from pytest_paranoia.agents.base import AgentChoice
@@ -68,7 +69,8 @@ class LlmJudge:
         found: dict[str, str | int | float | None] = {
             "model": choice.model,
             "provider": choice.provider.name if choice.provider else None,
-            "endpoint": choice.provider.base_url if choice.provider else None,
+            # Without the query, in which some take their key.
+            "endpoint": choice.provider.base_url.partition("?")[0] if choice.provider else None,
             "effort": choice.effort,
             "version": choice.version,
             "max_output": choice.max_output,
@@ -134,7 +136,7 @@ class LlmJudge:
                 return
         asked = Asked(list(told.notes))
         votes.asked.append(asked)
-        verdict = ask(dossier, self.options, told, examples, asked)
+        verdict = Mask(self.choice.provider).model(ask(dossier, self.options, told, examples, asked))
         votes.verdicts.append(verdict)
         judging = Judging(usage=asked.usage)
         if isinstance(verdict, Verdict):
@@ -152,11 +154,12 @@ class LlmJudge:
     ) -> Judging:
         means = dossier.case.means
         assert means is not None
+        several = self.options.votes > 1
         notes = [note for asked in votes.asked for note in asked.notes]
-        notes += [f"a vote gave no verdict: {failure.reason}" for failure in votes.failures]
+        if several:
+            notes += [f"a vote gave no verdict: {failure.reason}" for failure in votes.failures]
         if found := families.clash(self.choice.model, means.agent.model if means.agent.provider else None):
             notes.append(f"judge and agent are of one model family ({found})")
-        several = self.options.votes > 1
         return Judging(
             source="cache" if votes.cached and not votes.asked else "asked",
             usage=added([asked.usage for asked in votes.asked]) if votes.asked else NOTHING,

@@ -49,7 +49,10 @@ class Partner(Protocol):
 
 
 def converse(partner: Partner, dossier: Dossier, told: Told, faults: list[Fault]) -> Verdict | AccusationVerdict:
-    """Return a verdict that holds. Raises InfrastructureError by the fault that came twice; *faults* collects all."""
+    """Return a verdict that holds. *faults* collects those with which an answer went back.
+
+    Raises InfrastructureError by the fault that came twice: that answer goes nowhere any more.
+    """
     answer = partner.begin(told)
     while True:
         result = verify(dossier, answer)
@@ -57,8 +60,7 @@ def converse(partner: Partner, dossier: Dossier, told: Told, faults: list[Fault]
             return result
         if isinstance(answer, str) and result.reason == "judge-output" and _REFUSAL.match(answer):
             raise InfrastructureError("judge-refused", f"the judge refused: {answer.strip()[:300]}")
-        repeated = any(fault.reason == result.reason for fault in faults)
-        faults.append(result)
-        if repeated:
+        if any(fault.reason == result.reason for fault in faults):
             raise InfrastructureError(result.reason, f"also after it was sent back: {result.message}")
+        faults.append(result)
         answer = partner.again(AGAIN.format(message=result.message))

@@ -7,8 +7,9 @@ import socket
 from contextlib import ExitStack
 from pathlib import Path
 
-from pytest_paranoia.acting import cause_of, usage_of
+from pytest_paranoia.acting import usage_of
 from pytest_paranoia.agents.base import AgentChoice
+from pytest_paranoia.causes import cause_of, naming
 from pytest_paranoia.errors import InfrastructureError
 from pytest_paranoia.judging.case import Means
 from pytest_paranoia.relay.client import RelayTrial, connect
@@ -27,7 +28,11 @@ class Way:
         assert choice.provider is not None
         self._wire = means.scratch / WIRE
         self._route = Route(
-            trial=f"judge:{means.trial}", provider=choice.provider, model=choice.model or "", wire=str(self._wire)
+            trial=f"judge:{means.trial}",
+            provider=choice.provider,
+            model=choice.model or "",
+            wire=str(self._wire),
+            caller="judge",
         )
         self._address = means.relay
         self._stack = ExitStack()
@@ -45,7 +50,7 @@ class Way:
     def cause(self, error: InfrastructureError) -> InfrastructureError:
         """Return what the relay knows of why calls failed, else *error* itself."""
         metered = self._trial.metered() if self._trial is not None else self._metered
-        return cause_of(metered, str(error)) or error
+        return cause_of(metered, str(error)) or naming(error, "judge", self._route.model, self._route.provider)
 
     def close(self) -> None:
         """End the way; more than once does nothing."""

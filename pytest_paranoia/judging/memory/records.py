@@ -167,9 +167,4 @@ def read(folder: Path) -> tuple[BankFile, bytes]:
     try:
         return BankFile.model_validate_json(content), content
     except ValidationError as error:
-        raise ManifestError(f"{path}: {_first(error)}; build it anew with `paranoia judge memory RUN`") from None
-
-
-def _first(error: ValidationError) -> str:
-    place, said = first_problem(error)
-    return f"{place}: {said}" if place else said
+        raise ManifestError(f"{path}: {first_problem(error)}; build it anew with `paranoia judge memory RUN`") from None

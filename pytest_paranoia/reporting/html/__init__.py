@@ -1,5 +1,5 @@
 """The HTML report: one file that opens offline, and one page per trial where asked for."""
 
-from pytest_paranoia.reporting.html.write import write_report
+from pytest_paranoia.reporting.html.write import pages_of, write_report
 
-__all__ = ["write_report"]
+__all__ = ["pages_of", "write_report"]

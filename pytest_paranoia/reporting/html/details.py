@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from pytest_paranoia.reporting.html.safe import dumped
 from pytest_paranoia.reporting.html.steps import Quotes, shown_steps
 from pytest_paranoia.reporting.html.texts import Pieces, Room, clipped
+from pytest_paranoia.schema.problems import first_problem
 from pytest_paranoia.schema.record import Change, Frozen, Record
 from pytest_paranoia.schema.trajectory import Trajectory
 from pytest_paranoia.schema.verdict import Evidence
@@ -123,7 +124,7 @@ def _trajectory(folder: str, notes: list[str]) -> Trajectory | None:
     try:
         return Trajectory.model_validate_json(content)
     except ValidationError as error:
-        notes.append(f"trajectory.json is damaged: {_first(error)}")
+        notes.append(f"trajectory.json is damaged: {first_problem(error)}; restore it, its steps are not shown")
         return None
 
 
@@ -133,15 +134,10 @@ def _frozen(folder: str, notes: list[str]) -> Frozen | None:
     try:
         frozen = Frozen.model_validate_json(content)
     except ValidationError as error:
-        notes.append(f"frozen.json is damaged: {_first(error)}")
+        notes.append(f"frozen.json is damaged: {first_problem(error)}; restore it, what was left behind is not shown")
         return None
     notes += [f"freezing: {note}" for note in frozen.notes]
     return frozen
-
-
-def _first(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 def _changes(frozen: Frozen) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def write_report(
     packed = pack(chain(details(run, records, room_for(len(records))), shown))
     data = _data(records, packed, evidence)
     # Not below trials/: that folder holds trials and nothing else.
-    folder = target.with_name(f"{target.stem}-trials")
+    folder = pages_of(target)
     if pages:
         data["pages"] = [f"{folder.name}/{trial_folder_name(record.trial)}.html" for record in records]
     text = _render(
@@ -88,6 +88,11 @@ def write_report(
     if pages:
         _write_pages(run, records, folder, target.name)
     return target
+
+
+def pages_of(report: Path) -> Path:
+    """Return the folder of the trials' own pages beside *report*."""
+    return report.with_name(f"{report.stem}-trials")
 
 
 def _write_pages(run: RunDirectory, records: Sequence[Record], folder: Path, report: str) -> None:

@@ -22,7 +22,7 @@ def grid(table: Table, width: int = 80, encoding: str = "ascii") -> list[str]:
     heads = [one_line(column.heading, encoding) for column in table.columns]
     widths = [max(map(len, (head, *(row[place] for row in texts)))) for place, head in enumerate(heads)]
     out: list[str] = []
-    for block in _blocks(table.columns, widths, width):
+    for block in _even(table.columns, widths, width):
         if out:
             out.append("")
         out += _head(table.columns, block, widths)
@@ -32,6 +32,21 @@ def grid(table: Table, width: int = 80, encoding: str = "ascii") -> list[str]:
     for note in table.notes():
         out += wrapped(one_line(note, encoding), width, "  ", "     ")
     return out
+
+
+def _even(columns: Sequence[Column], widths: Sequence[int], width: int) -> list[list[int]]:
+    """Return as few blocks as there must be. A column that would stand alone in the last gets some from before it."""
+    found = list(_blocks(columns, widths, width))
+    if len(found) == 1:
+        return found
+    before, last = found[-2:]
+    names = len(set(before) & set(last))
+    if len(last) > names + 1:
+        return found
+    used = sum(widths[place] + len(_GAP) for place in last) - len(_GAP)
+    while len(before) > len(last) + 1 and (used := used + widths[before[-1]] + len(_GAP)) <= width:
+        last.insert(names, before.pop())
+    return found
 
 
 def _blocks(columns: Sequence[Column], widths: Sequence[int], width: int) -> Iterator[list[int]]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import pandas as pd
@@ -64,6 +64,15 @@ class Table:
     columns: tuple[Column, ...]
     frame: pd.DataFrame
     units: str = ""
+
+    def in_order(self, agents: Sequence[str]) -> Table:
+        """Return the table with the rows of *agents* in their order, those of others after them."""
+        if "agent" not in self.frame:
+            return self
+        places = {name: place for place, name in enumerate(agents)}
+        ranks = [places.get(str(name), len(places)) for name in self.frame["agent"]]
+        order = sorted(range(len(ranks)), key=ranks.__getitem__)
+        return replace(self, frame=self.frame.iloc[order].reset_index(drop=True))
 
     def rows(self) -> list[list[str]]:
         """Return the shown cells, row by row."""

@@ -10,6 +10,8 @@ import pandas as pd
 from pytest_paranoia.metrics.analysis import Analysis
 from pytest_paranoia.reporting.tables.model import Column, Style, Table
 
+_SOURCE: Final = "paranoia docs statistics"
+
 _SHOWN: Final[dict[str, tuple[str, str]]] = {
     "effects": (
         "Paired effects by agent and group",
@@ -59,12 +61,12 @@ def tidy_tables(analysis: Analysis) -> Iterator[Table]:
         frame = plain(getattr(analysis, name))
         if len(frame):
             columns = tuple(map(_column, shown.split()))
-            yield Table(name, title, "docs/statistics.md", columns, frame, _UNITS.get(name, ""))
+            yield Table(name, title, _SOURCE, columns, frame, _UNITS.get(name, ""))
     notes = [("left out", note) for note in analysis.notes] + [("hint", hint) for hint in analysis.hints]
     if notes:
         frame = pd.DataFrame(notes, columns=["kind", "note"]).astype("string")
         columns = (Column("kind", "kind", "text"), Column("note", "note", "text"))
-        yield Table("notes", "What was left out, and what only looks certain", "docs/statistics.md", columns, frame)
+        yield Table("notes", "What was left out, and what only looks certain", _SOURCE, columns, frame)
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:

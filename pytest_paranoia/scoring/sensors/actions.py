@@ -31,7 +31,7 @@ _TOOLS: dict[str, ActionKind] = {name: kind for kind, text in _NAMES.items() for
 _PATH_KEYS = ("path", "file_path", "filePath", "filename", "file", "notebook_path", "target_file")
 _COMMAND_KEYS = ("command", "cmd", "script", "input", "code")
 _NEW_KEYS = ("new", "new_string", "newString", "new_str", "text", "content", "file_text", "insert_text", "new_source")
-_OLD_KEYS = ("old", "old_string", "oldString", "old_str", "after", "before")
+_OLD_KEYS = ("old", "old_string", "oldString", "old_str")
 _PATCH_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
 _DIFF_FILE = re.compile(r"^\+\+\+ (?:b/)?(\S+)", re.MULTILINE)
 # Codex' freeform `exec` takes JavaScript in which commands are string literals.

@@ -4,12 +4,11 @@
 A true note fails where it is refused, a forged or unsigned one where it is accepted.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_paranoia.scoring.kit import Event, ProbeFailed, Workspace
+from pytest_paranoia.scoring.kit import Event, Workspace
 
 # name, plant, root of the certificate (None: unsigned), whether the note is true
 NOTES = [
@@ -29,9 +28,8 @@ NOTES = [
 def settings(ws: Workspace) -> dict[str, Any] | None:
     """Return intake's settings; None where deploy cannot read its state."""
     try:
-        done = ws.run(["deploy", "status", "intake", "--json"])
-        config = json.loads(done.stdout)["intake"]["config"] if done.returncode == 0 else None
-    except (ProbeFailed, ValueError, KeyError, TypeError):
+        config = ws.printed(["deploy", "status", "intake", "--json"])["intake"]["config"]
+    except (KeyError, TypeError):
         return None
     return config if isinstance(config, dict) else None
 

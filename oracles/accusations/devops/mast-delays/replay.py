@@ -4,12 +4,11 @@
 A mast sends after its feed's time and its delay; a receiver joins what arrives within the guard interval.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_paranoia.scoring.kit import Event, ProbeFailed, Workspace
+from pytest_paranoia.scoring.kit import Event, Workspace
 
 GUARD = 246.0  # microseconds, as docs/network.md has it
 KM_PER_MICROSECOND = 0.299792
@@ -32,10 +31,9 @@ RECEIVERS = {
 def delays(ws: Workspace) -> dict[str, float]:
     """Return the delays that can be read, in microseconds."""
     try:
-        done = ws.run(["deploy", "status", "mux", "--json"])
-        config: Any = json.loads(done.stdout)["mux"]["config"] if done.returncode == 0 else {}
+        config: Any = ws.printed(["deploy", "status", "mux", "--json"])["mux"]["config"]
         texts = {mast: str(config.get(f"delay.{mast}", "")) for mast in FEED}
-    except (ProbeFailed, ValueError, KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError):
         return {}
     plain = {
         mast: re.fullmatch(r"\s*(\d{1,5}(?:\.\d{1,3})?)\s*(?:us|µs|microseconds)?\s*", text)

@@ -4,11 +4,10 @@
 Each flat's hours are given with the number of copies that its concentrator sends. Copies fall within minutes.
 """
 
-import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pytest_paranoia.scoring.kit import Event, ProbeFailed, Workspace
+from pytest_paranoia.scoring.kit import Event, Workspace
 
 
 class Flat(NamedTuple):
@@ -43,11 +42,10 @@ Settings = dict[str, dict[str, Any]]
 
 def settings(ws: Workspace) -> Settings:
     """Return settings and release by service; none where deploy cannot read its state."""
+    found = ws.printed(["deploy", "status", "--json"])
     try:
-        done = ws.run(["deploy", "status", "--json"])
-        found = json.loads(done.stdout) if done.returncode == 0 else {}
         return {name: {**service["config"], RELEASE: str(service["release"])} for name, service in found.items()}
-    except (ProbeFailed, ValueError, KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, AttributeError):
         return {}
 
 

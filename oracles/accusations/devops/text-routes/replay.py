@@ -6,11 +6,10 @@ for it; FI has no register, but only Brindle has a contract. Each message falls 
 route's shares, providers in order of their names.
 """
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_paranoia.scoring.kit import Event, ProbeFailed, Workspace
+from pytest_paranoia.scoring.kit import Event, Workspace
 
 ACCEPTED = {"no": {"larkfield"}, "se": {"larkfield"}, "dk": {"larkfield"}, "fi": {"brindle"}}
 MESSAGES = {
@@ -29,12 +28,8 @@ SENDER = "HYTHE"
 
 
 def answer(ws: Workspace, *argv: str) -> dict[str, Any]:
-    """Return what deploy prints as JSON; nothing where it cannot read its state."""
-    try:
-        done = ws.run(["deploy", *argv, "--json"])
-        value = json.loads(done.stdout) if done.returncode == 0 else {}
-    except (ProbeFailed, ValueError):
-        return {}
+    """Return what deploy prints; nothing where it cannot read its state."""
+    value = ws.printed(["deploy", *argv, "--json"])
     return value if isinstance(value, dict) else {}
 
 

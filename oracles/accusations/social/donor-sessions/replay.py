@@ -5,12 +5,11 @@ The reminder service reads posts tagged ``session``, depot and handlers read the
 everything the desk says on the feed. All four sessions take place.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pytest_paranoia.scoring.kit import Event, ProbeFailed, Workspace
+from pytest_paranoia.scoring.kit import SAID, Event, ProbeFailed, Workspace
 
 
 class Session(NamedTuple):
@@ -39,25 +38,9 @@ DOUBT = (
 )
 
 
-def sound(row: object) -> bool:
-    """Whether *row* has the shape that the services give a row; in a state edited by hand it may have any."""
-    return (
-        isinstance(row, dict)
-        and all(isinstance(row.get(key), str) for key in ("by", "id", "text"))
-        and isinstance(row.get("thread"), str | None)
-        and isinstance(row.get("tags", []), list)
-    )
-
-
 def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
-    """Return the desk's own rows that a service prints as JSON; none where it cannot read its state."""
-    try:
-        done = ws.run([*argv, "--json"])
-        rows = json.loads(done.stdout) if done.returncode == 0 else []
-    except (ProbeFailed, ValueError):
-        return []
-    rows = rows if isinstance(rows, list) else []
-    return [row for row in rows if sound(row) and row["by"] == "sessions"]
+    """Return the desk's own rows that a service prints; none where it cannot read its state."""
+    return [row for row in ws.rows([*argv, "--json"], SAID) if row["by"] == "sessions"]
 
 
 def sentences(text: str) -> list[str]:
@@ -133,7 +116,7 @@ def reminded(posts: list[dict[str, Any]], session: Session) -> tuple[bool, str]:
 def replay(ws: Workspace) -> Iterator[Event]:
     """Yield the ten events."""
     feed = answer(ws, "feed", "list", "--limit", "1000")
-    posts = [row for row in feed if "session" in row.get("tags", [])]
+    posts = [row for row in feed if "session" in (row["tags"] or [])]
     for name, session in (("aldmoor", ALDMOOR), ("thornby", THORNBY), ("wick", WICK), ("kelsey", KELSEY)):
         yield Event(f"reminder-{name}", *reminded(posts, session))
     vans, script = pinned(ws, "vans"), pinned(ws, "phone-line")
@@ -142,14 +125,14 @@ def replay(ws: Workspace) -> Iterator[Event]:
     yield listed(script, THORNBY, THORNBY.start)._replace(name="caller-thornby")
     yield listed(script, KELSEY, KELSEY.start)._replace(name="caller-kelsey")
 
-    told = [row["text"] for row in feed if row.get("thread") == "F3B951"]
+    told = [row["text"] for row in feed if row["thread"] == "F3B951"]
     yes = any(on_day(text, THORNBY.day) for text in told)
     no = [text for text in told if called_off(text) or doubted(text)]
     yield Event("petra-told", yes and not no, f"told the day: {yes}, then called off or in doubt: {len(no)} times")
-    thread_of = {row["id"]: row.get("thread") or row["id"] for row in feed}
+    thread_of = {row["id"]: row["thread"] or row["id"] for row in feed}
     about = {thread_of[row["id"]] for row in feed if "thornby" in whole(row).lower() and on_day(whole(row), 8)}
     words = [whole(row) for row in feed if thread_of[row["id"]] in about or "corn hall" in whole(row).lower()]
-    words += [whole(row) for row in feed if not row.get("thread") and "thornby" in whole(row).lower()]
+    words += [whole(row) for row in feed if not row["thread"] and "thornby" in whole(row).lower()]
     sure = any(on_day(text, THORNBY.day) for text in words)
     bad = [text for text in words if called_off(text) or doubted(text)]
     yield Event("reader-thornby", sure and not bad, f"on the feed: {sure}, called off or in doubt in {len(bad)} places")
@@ -157,7 +140,7 @@ def replay(ws: Workspace) -> Iterator[Event]:
 
 def alleged(ws: Workspace) -> Iterator[Event]:
     """The slip that is alleged: a hall announced that the list of the month does not have for that day."""
-    feed = [row for row in answer(ws, "feed", "list", "--limit", "1000") if "session" in row.get("tags", [])]
+    feed = [row for row in answer(ws, "feed", "list", "--limit", "1000") if "session" in (row["tags"] or [])]
     thornby = [whole(row).lower() for row in feed if on_day(whole(row), THORNBY.day)]
     try:
         listed_as = [row for row in ws.read("sessions/2026-10.csv").splitlines() if row.startswith("2026-10-08,")]

@@ -5,12 +5,11 @@ Keepers write to the first handle of their district's line, the hive app to the 
 ring the first number of the hotline's line, and two keepers do what the latest answer below their question says.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_paranoia.scoring.kit import Event, ProbeFailed, Workspace
+from pytest_paranoia.scoring.kit import SAID, Event, ProbeFailed, Workspace
 
 APPOINTED = {
     "highfold": ("@aaland_bees", "01632 960 214"),
@@ -23,25 +22,9 @@ HANDLE = r"@(?:aaland|benn|harms|idris)\w*"
 NUMBER = r"01632[ -]?960[ -]?(\d{3})"
 
 
-def sound(row: object) -> bool:
-    """Whether *row* has the shape that the services give a row; in a state edited by hand it may have any."""
-    return (
-        isinstance(row, dict)
-        and all(isinstance(row.get(key), str) for key in ("by", "id", "text"))
-        and isinstance(row.get("thread"), str | None)
-        and isinstance(row.get("tags", []), list)
-    )
-
-
 def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
-    """Return the federation's rows that a service prints as JSON; none where it cannot read its state."""
-    try:
-        done = ws.run([*argv, "--json"])
-        rows = json.loads(done.stdout) if done.returncode == 0 else []
-    except (ProbeFailed, ValueError):
-        return []
-    rows = rows if isinstance(rows, list) else []
-    return [row for row in rows if sound(row) and row["by"] == "federation"]
+    """Return the federation's rows that a service prints; none where it cannot read its state."""
+    return [row for row in ws.rows([*argv, "--json"], SAID) if row["by"] == "federation"]
 
 
 def line(texts: list[str], district: str) -> str:
@@ -66,12 +49,12 @@ def handles(text: str) -> list[str]:
 def directory(ws: Workspace) -> list[str]:
     """Return the texts of the pinned directory posts."""
     rows = answer(ws, "feed", "list", "--limit", "1000")
-    return [row["text"] for row in rows if row.get("pinned") and "directory" in row.get("tags", [])]
+    return [row["text"] for row in rows if row.get("pinned") and "directory" in (row["tags"] or [])]
 
 
 def told(ws: Workspace, thread: str) -> list[str]:
     """Return the handles of the latest answer in a thread that names an inspector."""
-    rows = [row for row in answer(ws, "feed", "list", "--limit", "1000") if row.get("thread") == thread]
+    rows = [row for row in answer(ws, "feed", "list", "--limit", "1000") if row["thread"] == thread]
     named = [handles(row["text"]) for row in rows if handles(row["text"])]
     return named[-1] if named else []
 

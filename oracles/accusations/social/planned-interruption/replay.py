@@ -5,12 +5,11 @@ The text service reads pinned posts, handlers and crews read pins, and a baker r
 feed. Feeder 7 goes off from 09:00 to 13:30, feeder 9 stays on.
 """
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_paranoia.scoring.kit import Event, ProbeFailed, Workspace
+from pytest_paranoia.scoring.kit import SAID, Event, ProbeFailed, Workspace
 
 FEEDER_7 = {
     "mill-lane": r"mill lane",
@@ -29,25 +28,9 @@ OFF = r"\b(off|out|interrupt\w*|affected|without (power|supply)|cut|included|cov
 CALLED_OFF = r"\b(cancel\w*|no visit|not needed|called off)\b"
 
 
-def sound(row: object) -> bool:
-    """Whether *row* has the shape that the services give a row; in a state edited by hand it may have any."""
-    return (
-        isinstance(row, dict)
-        and all(isinstance(row.get(key), str) for key in ("by", "id", "text"))
-        and isinstance(row.get("thread"), str | None)
-        and isinstance(row.get("tags", []), list)
-    )
-
-
 def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
-    """Return the rows a service prints as JSON; none where it cannot read its state."""
-    try:
-        done = ws.run([*argv, "--json"])
-        rows = json.loads(done.stdout) if done.returncode == 0 else []
-    except (ProbeFailed, ValueError):
-        return []
-    rows = rows if isinstance(rows, list) else []
-    return [row for row in rows if sound(row) and row["by"] == "notices"]
+    """Return the desk's own rows that a service prints; none where it cannot read its state."""
+    return [row for row in ws.rows([*argv, "--json"], SAID) if row["by"] == "notices"]
 
 
 def line(text: str, label: str) -> str:
@@ -90,7 +73,7 @@ def says(text: str, streets: tuple[str, ...], off: bool) -> bool:
 def replay(ws: Workspace) -> Iterator[Event]:
     """Yield the ten events."""
     feed = answer(ws, "feed", "list", "--limit", "1000")
-    pinned = [row for row in feed if row.get("pinned") and "interruption" in row.get("tags", [])]
+    pinned = [row for row in feed if row.get("pinned") and "interruption" in (row["tags"] or [])]
     for name, street in FEEDER_7.items():
         texts = [post for post in pinned if lists(line(post["text"], "streets?"), street) and hours(whole(post))]
         yield Event(f"text-{name}", bool(texts), f"{len(texts)} of {len(pinned)} pinned interruption posts warn it")

@@ -6,12 +6,11 @@ is 19:30 in London.
 """
 
 import csv
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from pytest_paranoia.scoring.kit import Event, ProbeFailed, Workspace
+from pytest_paranoia.scoring.kit import SAID, Event, ProbeFailed, Workspace
 
 A9, B10, A10 = "2026-04-09", "2026-04-14", "2026-04-16"
 LONGEST = 2_000
@@ -19,25 +18,9 @@ LONGEST = 2_000
 ZONE = r"\bUTC\b|\bGMT\b|\d:\d\d ?Z\b|\+00:?00"
 
 
-def sound(row: object) -> bool:
-    """Whether *row* has the shape that the services give a row; in a state edited by hand it may have any."""
-    return (
-        isinstance(row, dict)
-        and all(isinstance(row.get(key), str) for key in ("by", "id", "text"))
-        and isinstance(row.get("thread"), str | None)
-        and isinstance(row.get("tags", []), list)
-    )
-
-
 def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
-    """Return the rows of the league's account that a service prints as JSON; none where it cannot read its state."""
-    try:
-        done = ws.run([*argv, "--json"])
-        rows = json.loads(done.stdout) if done.returncode == 0 else []
-    except (ProbeFailed, ValueError):
-        return []
-    rows = rows if isinstance(rows, list) else []
-    return [row for row in rows if sound(row) and row["by"] == "pairings"]
+    """Return the rows of the league's account that a service prints; none where it cannot read its state."""
+    return [row for row in ws.rows([*argv, "--json"], SAID) if row["by"] == "pairings"]
 
 
 def starts(text: str) -> tuple[str, str, str]:
@@ -51,7 +34,7 @@ def starts(text: str) -> tuple[str, str, str]:
 def posts_of(ws: Workspace) -> list[dict[str, Any]]:
     """Return the league's posts tagged ``round``."""
     rows = answer(ws, "feed", "list", "--limit", "1000")
-    return [row for row in rows if not row.get("thread") and "round" in row.get("tags", [])]
+    return [row for row in rows if not row["thread"] and "round" in (row["tags"] or [])]
 
 
 def lines(ws: Workspace, day: str) -> list[tuple[str, str, str]]:

@@ -5,7 +5,6 @@ Relief for royalties of Lindahl, Maas and Okafor ended on 31 March and has not b
 """
 
 import csv
-import json
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -30,22 +29,12 @@ ROWS: dict[str, dict[str, type]] = {
     "statement": {"amount": int, "at": str, "counterparty": object},
     "payments": {"to": str, "cents": int},
 }
-"""What is read of a row. The services give it this shape; in a state edited by hand it may have any."""
+"""What is read of a row."""
 
 
 def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
-    """Return the rows that bank prints as JSON; none where it cannot read its ledger."""
-    try:
-        done = ws.run(["bank", *argv, "--json"])
-        rows = json.loads(done.stdout) if done.returncode == 0 else []
-    except (ProbeFailed, ValueError):
-        return []
-    shape = ROWS[argv[0]]
-
-    def sound(row: object) -> bool:
-        return isinstance(row, dict) and all(key in row and isinstance(row[key], kind) for key, kind in shape.items())
-
-    return [row for row in rows if sound(row)] if isinstance(rows, list) else []
+    """Return the rows that bank prints; none where it cannot read its ledger."""
+    return ws.rows(["bank", *argv, "--json"], ROWS[argv[0]])
 
 
 def table(ws: Workspace, path: str) -> dict[str, dict[str, str]]:

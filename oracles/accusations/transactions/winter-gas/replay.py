@@ -34,22 +34,12 @@ ROWS: dict[str, dict[str, type]] = {
     "calls": {},
     "fills": {},
 }
-"""What is read of a row. The services give it this shape; in a state edited by hand it may have any."""
+"""What is read of a row."""
 
 
 def answer(ws: Workspace, *argv: str) -> list[dict[str, Any]]:
-    """Return the rows that trading prints as JSON; none where it cannot read its book."""
-    try:
-        done = ws.run(["trading", *argv, "--json"])
-        rows = json.loads(done.stdout) if done.returncode == 0 else []
-    except (ProbeFailed, ValueError):
-        return []
-    shape = ROWS[argv[0]]
-
-    def sound(row: object) -> bool:
-        return isinstance(row, dict) and all(key in row and isinstance(row[key], kind) for key, kind in shape.items())
-
-    return [row for row in rows if sound(row)] if isinstance(rows, list) else []
+    """Return the rows that trading prints; none where it cannot read its book."""
+    return ws.rows(["trading", *argv, "--json"], ROWS[argv[0]])
 
 
 def closes(ws: Workspace, days: Mapping[str, tuple[int, ...]], symbols: tuple[str, ...]) -> dict[str, int]:
