@@ -21,11 +21,14 @@ from pytest_paranoia.schema.record import OracleResult
 from pytest_paranoia.schema.taxonomy import Variant
 from pytest_paranoia.trial import Trial
 from pytest_paranoia.trialspec import TrialSpec
+from pytest_paranoia.workspaces.freezing import CACHE_NOTE
 from pytest_paranoia.workspaces.stage import scratch_folder
 from requirements import require
 
 VARIABLE = "PARANOIA_SAME_RESULT"
 ROOT = corpus.builtin_root()
+RANDOM = re.compile(r"(?<=^tmp[._])\w{8,10}")
+"""What mktemp makes up."""
 
 
 def chosen() -> list[str]:
@@ -48,6 +51,11 @@ def _both() -> None:
     require("docker")
 
 
+def told(changes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out caches: what is in them hangs on when a program in the background was ended."""
+    return [one for one in changes if one["note"] != CACHE_NOTE]
+
+
 def played(item: PairItem | ScenarioItem, variant: Variant | None, run: str, environment: str) -> dict[str, Any]:
     """What a trial left, and what its check says of it."""
     with scratch_folder() as scratch:
@@ -66,8 +74,11 @@ def played(item: PairItem | ScenarioItem, variant: Variant | None, run: str, env
         finally:
             trial.stop()
     # A commit holds the time of day, and what git stores is named after its content.
-    frozen["changes"] = [change for change in frozen["changes"] if not change["path"].startswith(".git/")]
-    print(environment, getattr(result, "message", ""))
+    frozen["changes"] = [one for one in told(frozen["changes"]) if not one["path"].startswith(".git/")]
+    # Nothing in there is scored: a log holds times of day, what a tool remembers holds the interpreter's path.
+    for part in ("tmp_changes", "home_changes"):
+        frozen[part] = sorted((RANDOM.sub("*", one["path"]), one["kind"]) for one in told(frozen[part]))
+    print(f"{environment}: {getattr(result, 'message', '')}")
     checked = result.passed if isinstance(result, OracleResult) else [(event.name, event.ok) for event in result.events]
     return {"frozen": frozen, "checked": checked, "limits": trial.limits}
 

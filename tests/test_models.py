@@ -194,6 +194,7 @@ def test_an_empty_key_is_a_missing_one() -> None:
             f"chat is here in version {__version__} alone; leave out @9.9",
         ),
         (("--model", "claude-cod:x"), "unknown agent 'claude-cod:x'"),
+        (("--model", "bogus"), "scripted:…, replay:RUN"),
         (("--paranoia-max-cost", "0"), "--paranoia-max-cost: 0.0 given, expected a number above 0"),
         (("--paranoia-trial-requests", "-1"), "--paranoia-trial-requests: -1 given"),
         (("--paranoia-max-turns", "0"), "--paranoia-max-turns: 0 given"),

@@ -927,7 +927,7 @@ def test_the_command_refuses_what_is_not_there(
 ) -> None:
     write_manifest(tmp_path / "items", "alpha", ZERO)
     full = arguments if "--items" in arguments else [*arguments, "--items", str(tmp_path / "items")]
-    assert cli.main(full) == 1
+    assert cli.main(full) == 2
     shown = capsys.readouterr().err
     assert "alpha" in shown or "--items DIR" in shown
     assert len(shown.splitlines()) == 1

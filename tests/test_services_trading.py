@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import subprocess
 import sys
 from typing import Any
 
@@ -180,3 +181,10 @@ def test_closes_of_the_series_are_what_the_service_reads(monkeypatch: pytest.Mon
         market.closes(symbols, "2026-12-30", "2027-01-04")
     with pytest.raises(KeyError):
         market.closes({"OAT": "tulips"}, "2026-06-02", "2026-06-02")
+
+
+def test_the_series_can_be_read_in_part() -> None:
+    words = "A=metal --from 2026-01-05 --to 2026-12-30 | head -n 1"
+    command = f"{sys.executable} -m pytest_paranoia.scoring.market {words}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=True)
+    assert (len(done.stdout.splitlines()), done.stderr) == (1, "")

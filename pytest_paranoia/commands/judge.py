@@ -114,13 +114,15 @@ def _run_memory(options: argparse.Namespace) -> int:
     loaded = found.records()
     chosen = encoder(options.encoder, options.encoder_key, "--encoder")
     seed = building.SEED if options.seed is None else options.seed
+    # First what the records alone can tell.
+    made = None if options.consensus else building.by_construction(loaded.records, seed)
     with _cases(found, options.items) as case:
-        if options.consensus:
+        if made is None:
             labels = LabelStore(found.path).all(ADJUDICATED)
             records = {record.trial: record for record in loaded.records}
             bank = building.build_agreed(labels, records, case, chosen, seed)
         else:
-            bank = building.build(building.by_construction(loaded.records, seed), case, chosen, seed)
+            bank = building.build(made, case, chosen, seed)
     options.to.mkdir(parents=True, exist_ok=True)
     path = options.to / BANK_FILE
     write_atomic(path, bank.text().encode())

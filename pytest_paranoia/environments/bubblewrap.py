@@ -26,6 +26,8 @@ USER_ID = 1000
 
 HOSTS = f"127.0.0.1 localhost {HOST_NAME}\n::1 localhost\n"
 NSSWITCH = "passwd: files\ngroup: files\nhosts: files\nservices: files\nprotocols: files\n"
+HOST_CONF = "multi off\n"
+"""A name has its first address: programs that listen on localhost and those that call it mean 127.0.0.1."""
 
 _SYSTEM_FOLDERS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _ETC_FILES = {
@@ -35,6 +37,7 @@ _ETC_FILES = {
     "hosts": HOSTS,
     "hostname": f"{HOST_NAME}\n",
     "nsswitch.conf": NSSWITCH,
+    "host.conf": HOST_CONF,
 }
 _ETC_FROM_HOST = (
     # What the dynamic linker, Debian's alternatives, TLS libraries, clocks and Java read; no keys, no accounts.

@@ -7,6 +7,7 @@ import tarfile
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import cache
 from io import BytesIO
 from typing import IO, Any
 
@@ -19,7 +20,8 @@ from pytest_paranoia.errors import InfrastructureError
 from pytest_paranoia.workspaces.cache import digest
 
 RECIPE_VERSION = "1"
-"""Raised with every change that alters what a recipe or a layer makes of the same input."""
+"""Raised with every change of how files of a repository and its environment get into the layer; all else in a recipe
+and a layer is part of the image's name itself."""
 
 BUILD_SECONDS = 1200.0
 SILENT_SECONDS = 300
@@ -39,13 +41,21 @@ class Image:
 
 def tag_of(base: Base, ingredients: Ingredients | None) -> str:
     """Return the name of the image; it changes with everything that goes into the image."""
-    parts = [RECIPE_VERSION, base.id, *map(str, user())]
+    parts: list[str | bytes] = [RECIPE_VERSION, recipe(base, ingredients), _common(base.facts.python)]
     if ingredients is not None:
         # A prepared environment's folder is named after a hash of its lock and its interpreter.
         parts += [ingredients.python_env.name, ingredients.target, ingredients.commit or ""]
     name = re.sub(r"[^a-z0-9]+", "-", (ingredients.name if ingredients is not None else _BARE).lower()).strip("-")
     name = name[:_LONGEST_NAME].rstrip("-") or "unnamed"  # of what may be in a folder's name nothing may be in this one
     return f"{PREFIX}/trial-{name}:{digest(*parts)[:24]}"
+
+
+@cache
+def _common(python: str) -> bytes:
+    """Return the part of a layer that all images have."""
+    content = BytesIO()
+    layer.write(None, python, content)
+    return content.getvalue()
 
 
 def recipe(base: Base, ingredients: Ingredients | None) -> str:

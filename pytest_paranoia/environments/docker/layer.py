@@ -33,9 +33,10 @@ def write(ingredients: Ingredients | None, python: str, target: IO[bytes]) -> No
         name, home = bubblewrap.USER, bubblewrap.HOME
         passwd = f"root:x:0:0:root:/root:/bin/sh\n{name}:x:{number}:{group}::{home}:/bin/sh\n"
         passwd += "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
-        _text(tar, "etc/passwd", passwd)
-        _text(tar, "etc/nsswitch.conf", bubblewrap.NSSWITCH)
-        _text(tar, "etc/group", f"root:x:0:\n{name}:x:{group}:\nnogroup:x:65534:\n")
+        add_text(tar, "etc/passwd", passwd)
+        add_text(tar, "etc/nsswitch.conf", bubblewrap.NSSWITCH)
+        add_text(tar, "etc/host.conf", bubblewrap.HOST_CONF)
+        add_text(tar, "etc/group", f"root:x:0:\n{name}:x:{group}:\nnogroup:x:65534:\n")
         for folder in _FOLDERS:
             _folder(tar, folder.lstrip("/"), 0o755)
         if ingredients is None:
@@ -57,7 +58,7 @@ def _environment(tar: tarfile.TarFile, ingredients: Ingredients, python: str) ->
         if path in links:
             _link(tar, inside, python)
         elif name == interpreters.CONFIG:
-            _text(tar, inside, interpreters.config(path.read_text(encoding="utf-8"), python))
+            add_text(tar, inside, interpreters.config(path.read_text(encoding="utf-8"), python))
         else:
             _copy(tar, inside, path)
 
@@ -107,7 +108,8 @@ def _link(tar: tarfile.TarFile, name: str, target: str) -> None:
     tar.addfile(info)
 
 
-def _text(tar: tarfile.TarFile, name: str, text: str) -> None:
+def add_text(tar: tarfile.TarFile, name: str, text: str) -> None:
+    """Add a file of root's with this text."""
     data = text.encode()
     info = _info(name, tarfile.REGTYPE, 0o644)
     info.size = len(data)

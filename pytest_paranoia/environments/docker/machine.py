@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from pytest_paranoia.environments import bubblewrap
-from pytest_paranoia.environments.docker import images, locks
+from pytest_paranoia.environments.docker import images, layer, locks
 from pytest_paranoia.environments.docker.bases import REASON, inspect
 from pytest_paranoia.environments.docker.daemon import DAEMON, said
 from pytest_paranoia.environments.docker.settings import LABEL, machine_base
@@ -69,6 +69,8 @@ _ETC = (
 _TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _EMPTY = {"tmp": 0o1777, "var/tmp": 0o1777, "proc": 0o755, "sys": 0o755, "dev": 0o755, "run": 0o755, "root": 0o755}
 _EMPTY |= {"home": 0o755, "opt": 0o755, "srv": 0o755, "etc": 0o755}
+_ACCOUNTS = {"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n", "etc/group": "root:x:0:\n"}
+"""For those who build on the image; a trial's own are in its layer."""
 
 
 def build() -> tuple[str, str]:
@@ -103,7 +105,9 @@ def write(target: IO[bytes]) -> None:
             info = tarfile.TarInfo(name)
             info.type, info.mode = tarfile.DIRTYPE, mode
             tar.addfile(info)
-        seen = set(_EMPTY)
+        for name, text in _ACCOUNTS.items():
+            layer.add_text(tar, name, text)
+        seen = {*_EMPTY, *_ACCOUNTS}
         for name in _TOP:  # links into /usr on a merged system
             if Path("/", name).is_symlink():
                 _add(tar, Path("/", name), seen)
