@@ -19,7 +19,7 @@ class Announcement:
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self._config = config
         self._settings = settings
-        self._said = header.only_looks(config) or config.option.verbose < 0
+        self._said = header.only_looks(config) or getattr(config.option, "verbose", 0) < 0
 
     def pytest_report_collectionfinish(self, items: list[pytest.Item]) -> list[str]:
         """Say it below the number of trials (without xdist)."""

@@ -30,6 +30,7 @@ from pytest_paranoia.environments.docker import bases, images, layer, locks, slo
 from pytest_paranoia.environments.docker.container import MEMORY_RESERVE, TASKS_PER_PROCESS, DockerEnvironment
 from pytest_paranoia.environments.docker.provider import PROVIDER, DockerProvider
 from pytest_paranoia.environments.docker.settings import LABEL, Settings, user
+from pytest_paranoia.environments.local import PROVIDER as LOCAL
 from pytest_paranoia.errors import InfrastructureError
 from pytest_paranoia.workspaces.stage import Stage, stage_pair
 from requirements import require
@@ -226,7 +227,8 @@ def test_dependencies_are_in_the_image_and_the_repository_is_closed(items: ItemF
 
 
 def test_the_repository_is_in_the_image_at_its_commit(items: ItemFolder) -> None:
-    items.repository()
+    # Content of its own: another test of this process may have had the same image, and removed it.
+    items.repository(files={"mark.txt": secrets.token_hex(8)})
     items.pair()
     stage = stage_of(items)
     with images_removed("tiny"):
@@ -242,6 +244,31 @@ def test_the_repository_is_in_the_image_at_its_commit(items: ItemFolder) -> None
             assert api.logs(made).decode().strip() == stage.commit
         finally:
             api.remove_container(made, force=True)
+
+
+NAMES = """
+import socket
+server = socket.create_server(("localhost", 0))
+print(server.getsockname()[0], socket.getaddrinfo("localhost", 80)[0][4], socket.gethostbyname(socket.gethostname()))
+print(socket.gethostname(), socket.getfqdn(), socket.getservbyname("https"), socket.getprotobyname("tcp"))
+"""
+
+
+def test_names_and_services_are_those_of_local(tmp_path: Path) -> None:
+    """Test suites listen on "localhost"; a daemon leaves /etc/hosts empty where a container has no network."""
+    require("bubblewrap")
+    argv = ["python3", "-c", NAMES]
+    with running(tmp_path) as environment:
+        inside = environment.exec(argv)
+    (tmp_path / "local").mkdir()
+    local = LOCAL.create(EnvironmentSpec(tmp_path / "workspace", tmp_path / "local"))
+    local.start()
+    try:
+        found = local.exec(argv)
+    finally:
+        local.stop()
+    assert inside.stdout.decode() == found.stdout.decode(), (inside.stderr, found.stderr)
+    assert inside.stdout.decode() == "127.0.0.1 ('127.0.0.1', 80) 127.0.0.1\ndev localhost 443 6\n"
 
 
 def test_orphans_are_collected(tmp_path: Path) -> None:

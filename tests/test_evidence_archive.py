@@ -138,7 +138,7 @@ def test_a_damaged_archive_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
     opened = RunDirectory.open(run)
     assert opened.variants(record.item, "another") is None
     path.write_text("{")
-    with pytest.raises(StoreError, match=r"evidence/.*\.json: damaged\. Restore it"):
+    with pytest.raises(StoreError, match=r"evidence/.*\.json: damaged \(.*\)\. Restore it"):
         opened.variants(record.item, record.item_hash)
 
 

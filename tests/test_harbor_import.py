@@ -135,7 +135,7 @@ def test_broken_trials_are_listed_and_the_others_imported(tmp_path: Path, capsys
     for told in (
         "result.json: not readable as JSON",
         "tide-offset__0003/result.json: missing; the trial was cut short",
-        "key 'task_name': missing; mend the file, or remove the trial's folder",
+        "key 'task_name': missing (and 1 more); mend the file, or remove the trial's folder",
         "trajectory.json: found a list, expected a JSON object",
         "no task 'nobody-knows-it' is known",
         "14 trials were planned, 12 have a folder",

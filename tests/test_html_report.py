@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -162,7 +163,7 @@ def test_a_damaged_archive_is_told_on_the_page(tmp_path: Path, tab: Tab) -> None
     path.write_text("{")
     page = tab.open(write_report(run), f"#trial/{quote(record.trial, safe='')}")
     page.wait_for_selector("#trial h1:focus")
-    assert "damaged. Restore it" in page.inner_text("#trial .notice.warn")
+    assert re.search(r"damaged \(.*\)\. Restore it", page.inner_text("#trial .notice.warn"))
     tab.check()
 
 
