@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_paranoia.scoring.kit import Completed, Event, ProbeFailed
+from pytest_paranoia.scoring.kit import Completed, Event, ProbeFailed, Workspace
 
 ROOT = Path(__file__).parent.parent
 REPLAYS = sorted((ROOT / "oracles" / "accusations").glob("*/*/replay.py"))
@@ -38,7 +38,7 @@ ANSWERS: dict[str, Any] = {
 }
 
 
-class Left:
+class Left(Workspace):
     """A workspace in which everything is *text*, and every snippet answers *answer*."""
 
     reply = ""

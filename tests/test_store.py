@@ -93,7 +93,7 @@ def test_only_one_session_writes_to_a_run(run: RunDirectory) -> None:
         (b'{"schema": 1, "ru', "damaged"),
         (b"[1]", "damaged"),
         (b'{"schema": 2, "new": true}', r"another version \(schema 2, this one reads 1\).*version of pytest-paranoia"),
-        (b'{"run": "x", "schema": 1, "agents": 3}', r"damaged \(agents: "),
+        (b'{"run": "x", "schema": 1, "agents": 3}', r"damaged \(key 'agents': found 3, expected a valid array\)"),
     ],
 )
 def test_a_run_that_cannot_be_opened_says_why(run: RunDirectory, content: bytes | None, message: str) -> None:
