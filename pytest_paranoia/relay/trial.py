@@ -51,6 +51,8 @@ class _Server(web.Server):
     def connection_made(self, handler: Any, transport: asyncio.Transport) -> None:
         """Take note of a new connection; aiohttp calls this."""
         super().connection_made(handler, transport)
+        # A closed one is kept among the connections until its task has ended.
+        self._closed.intersection_update(self.connections)
         open_ones = [one for one in self.connections if one not in self._closed]
         if len(open_ones) <= CONNECTIONS:
             return
@@ -63,9 +65,9 @@ class _Server(web.Server):
             idle.force_close()
 
     def connection_lost(self, handler: Any, exc: BaseException | None = None) -> None:
-        """Forget a connection; aiohttp calls this."""
+        """Take note of a connection's end; aiohttp calls this."""
         super().connection_lost(handler, exc)
-        self._closed.discard(handler)
+        self._closed.add(handler)
 
 
 class Trial:
