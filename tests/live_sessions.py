@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,6 +97,12 @@ class Place:
     def command(self, *arguments: str) -> list[str]:
         plain = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "--paranoia"]
         return [*plain, f"--paranoia-items={self.items}", *arguments]
+
+    def finished(self, argv: Sequence[str], seconds: float = 120) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, such as a program that starts ``command`` below it."""
+        return subprocess.run(
+            argv, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=seconds, check=False
+        )
 
     def start(self, *arguments: str) -> LiveSession:
         """Start a session and return at once."""

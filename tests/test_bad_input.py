@@ -544,14 +544,8 @@ exit $status
 def _on_small_disk(place: Place, size: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     require("tmpfs")
     place.reports.mkdir()
-    return subprocess.run(
+    return place.finished(
         ["unshare", "-m", "sh", "-c", SMALL_DISK, "sh", size, str(place.reports), *place.command(*arguments)],
-        cwd=place.folder,
-        env=place.environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
     )
 
 

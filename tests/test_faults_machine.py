@@ -6,7 +6,6 @@ import json
 import os
 import secrets
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -205,14 +204,8 @@ def test_a_disk_that_a_trial_fills(items: ItemFolder, cache: Path, tmp_path: Pat
     items.pair("tiny/later")
     place = Place(tmp_path / "place", items.folder, cache, tmp_path / "no-hold")
     command = place.command("--model=minimal", "-kEplus", "--paranoia-run=filled")
-    done = subprocess.run(
+    done = place.finished(
         ["unshare", "-m", "sh", "-c", SMALL_SCRATCH, "sh", str(place.tmp), *command],
-        cwd=place.folder,
-        env=place.environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
     )
     found = {
         record["item"]: (record["status"], record["reason"], record["message"])
@@ -239,14 +232,8 @@ def test_a_disk_that_a_trial_fills(items: ItemFolder, cache: Path, tmp_path: Pat
 def test_resource_limits_of_the_shell_that_trials_would_fail_by(place: Place, given: str) -> None:
     """They are handed down to what an agent runs and to what checks it, and would look like work that is not done."""
     before = set(place.reports.glob("*"))
-    done = subprocess.run(
+    done = place.finished(
         ["bash", "-c", f'ulimit {given}; exec "$@"', "bash", *place.command("--model=minimal", "-kearly")],
-        cwd=place.folder,
-        env=place.environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
     )
     assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout + done.stderr
     assert f"--paranoia-environment: local cannot be used: ulimit {given} limits " in done.stderr
@@ -285,14 +272,9 @@ def test_a_run_directory_that_becomes_read_only(
     place = Place(tmp_path / "place", items.folder, cache, tmp_path / "no-hold")
     place.reports.mkdir()
     command = place.command("--model=minimal", "--paranoia-run=frozen", *workers)
-    done = subprocess.run(
+    done = place.finished(
         ["unshare", "-m", "sh", "-c", TURNS_READ_ONLY, "sh", str(place.reports), *command],
-        cwd=place.folder,
-        env=place.environment,
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
+        seconds=180,
     )
     assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout + done.stderr
     kept = list((place.folder / "kept" / "frozen").glob("trials/*/record.json"))
