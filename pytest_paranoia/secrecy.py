@@ -31,11 +31,11 @@ class Mask:
     def _redactor(self) -> Redactor | None:
         if not self._providers:
             return None
-        from pytest_paranoia.relay.redaction import Redactor, in_query
+        from pytest_paranoia.relay.redaction import Redactor, of_provider
 
         named = [os.environ.get(provider.key_env or "", "").strip() for provider in self._providers]
-        asked = [key for provider in self._providers for key in in_query(provider.base_url)]
-        secrets = [secret for secret in (*named, *asked) if secret]
+        held = [key for provider in self._providers for key in of_provider(provider)]
+        secrets = [secret for secret in (*named, *held) if secret]
         return Redactor(secrets) if secrets else None
 
     def text(self, text: str) -> str:

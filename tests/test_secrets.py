@@ -11,6 +11,7 @@ import urllib.parse
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from judge_scripts import READ, submit
@@ -248,3 +249,18 @@ def test_a_refused_key_is_told_without_it(pytester: pytest.Pytester, keyed: Item
     assert "Incorrect API key: [redacted]" in session.text
     assert held(pytester.path, AGENT, JUDGE) == []
     assert not [form for form in spellings(key).values() if form in session.text]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"base_url": "http://127.0.0.1:1/v1", "headers": {"X-Api-Key": "sk-in-a-header-7f3a91"}},
+        {"base_url": "http://127.0.0.1:1/v1?key=sk-in-a-header-7f3a91"},
+    ],
+    ids=["header", "query"],
+)
+def test_keys_in_a_providers_own_entry_are_masked_in_files(entry: dict[str, Any]) -> None:
+    files = Mask(Provider("test", protocols=("openai-chat",), **entry)).files(
+        {"diff.patch": b"+ sk-in-a-header-7f3a91"}
+    )
+    assert files == {"diff.patch": b"+ [redacted]"}

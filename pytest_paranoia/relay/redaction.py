@@ -6,14 +6,28 @@ import base64
 import json
 import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
+
+if TYPE_CHECKING:
+    from pytest_paranoia.relay.contract import Provider
 
 SHORTEST_SECRET = 8
 """A shorter key is a placeholder ("none", "EMPTY"): hiding it would spoil ordinary text."""
 
 MASK = b"[redacted]"
 
+SECRET_HEADERS = frozenset(
+    {"authorization", "x-api-key", "api-key", "x-goog-api-key", "proxy-authorization", "cookie", "set-cookie"}
+)
+
 _KEY_NAME = re.compile(r"key|token|secret|signature|password|^sig$|^auth", re.IGNORECASE)
+
+
+def of_provider(provider: Provider) -> list[str]:
+    """Return the keys that the entry of a *provider* holds, in headers and address; that of ``key_env`` is elsewhere."""
+    in_headers = [value for name, value in provider.headers.items() if name.lower() in SECRET_HEADERS]
+    return [*in_headers, *in_query(provider.base_url)]
 
 
 def in_query(url: str) -> list[str]:

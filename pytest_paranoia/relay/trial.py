@@ -19,10 +19,10 @@ from pytest_paranoia.relay.account import Account
 from pytest_paranoia.relay.admin import Refused
 from pytest_paranoia.relay.contract import Metered, Route
 from pytest_paranoia.relay.forward import Passage, Source, TrialState
-from pytest_paranoia.relay.redaction import Redactor, in_query
+from pytest_paranoia.relay.redaction import Redactor, of_provider
 from pytest_paranoia.relay.replaying import Recording
 from pytest_paranoia.relay.run import Run
-from pytest_paranoia.relay.upstream import SECRET_HEADERS, Upstream
+from pytest_paranoia.relay.upstream import Upstream
 from pytest_paranoia.relay.wire import WireError
 from pytest_paranoia.relay.wirelog import WireLog
 
@@ -228,14 +228,13 @@ def _unpacked(body: bytes, encoding: str) -> bytes:
 def _secrets(run: Run, route: Route) -> tuple[list[str], str | None]:
     """Return what must not get out, and the key. Raises Refused."""
     provider = route.provider
-    secrets = [value for name, value in provider.headers.items() if name.lower() in SECRET_HEADERS]
     try:
         base = URL(provider.base_url)
     except ValueError as error:
         raise Refused("relay-route", f"{provider.name}: base_url is {provider.base_url!r}: {error}") from error
     if base.scheme not in ("http", "https") or not base.host:
         raise Refused("relay-route", f"{provider.name}: base_url is {provider.base_url!r}, expected https://HOST/v1")
-    secrets += in_query(provider.base_url)
+    secrets = of_provider(provider)
     if base.user or base.password:
         raise Refused("relay-route", f"{provider.name}: base_url holds a user or password; name the key by key_env")
     if provider.key_env is None or route.replay is not None:

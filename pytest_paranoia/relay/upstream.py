@@ -17,12 +17,10 @@ from yarl import URL
 from pytest_paranoia.relay import answers
 from pytest_paranoia.relay.asking import Asked
 from pytest_paranoia.relay.contract import Protocol, Route
+from pytest_paranoia.relay.redaction import SECRET_HEADERS
 from pytest_paranoia.relay.run import Run
 from pytest_paranoia.relay.wire import Attempt
 
-SECRET_HEADERS = frozenset(
-    {"authorization", "x-api-key", "api-key", "x-goog-api-key", "proxy-authorization", "cookie", "set-cookie"}
-)
 HOP_HEADERS = frozenset(
     {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect"}
 )
