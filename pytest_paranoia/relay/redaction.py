@@ -25,7 +25,7 @@ _KEY_NAME = re.compile(r"key|token|secret|signature|password|^sig$|^auth", re.IG
 
 
 def of_provider(provider: Provider) -> list[str]:
-    """Return the keys that the entry of a *provider* holds, in headers and address; that of ``key_env`` is elsewhere."""
+    """Return the keys that a provider's entry holds, in headers and address; that of ``key_env`` is elsewhere."""
     in_headers = [value for name, value in provider.headers.items() if name.lower() in SECRET_HEADERS]
     return [*in_headers, *in_query(provider.base_url)]
 
